@@ -61,7 +61,8 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 		Proxies: inspector.Proxies,
 		Logins:  api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy,
 		Peer: p.id.Name,
-		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: &p.admin.Host,
+		Sources: web.Sources{View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: &p.admin.Host,
+			Boot: p.self.Door.Boot},
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
 	if err != nil {

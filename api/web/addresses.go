@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/valid"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -16,15 +17,24 @@ import (
 // usual size, some tenths of a second.
 const maxUnpacked = 32 << 20
 
-// addressBook knows the BMC addresses that ramdisks told. A record has its own only
-// while the introspection is under way; afterwards the address is in the document,
+// maxInterfaces bounds those of a document that are looked at.
+const maxInterfaces = 64
+
+// addressBook knows the addresses that ramdisks told. A record has its own only
+// while the introspection is under way; afterwards they are in the document,
 // which is read once.
 type addressBook struct {
 	packer *blobs.Packer
 	logger *slog.Logger
 
-	mu   sync.Mutex            // held during a search
-	told map[blobs.Hash]string // by document; "": it has none
+	mu   sync.Mutex               // held during a search
+	told map[blobs.Hash]addresses // by document
+}
+
+// addresses are those of a document, in lower case.
+type addresses struct {
+	bmc  string   // "": it has none
+	macs []string // at most maxRowMACs
 }
 
 // search finds the nodes whose BMC address contains text, in lower case; left counts
@@ -37,36 +47,63 @@ func (b *addressBook) search(v fsm.View, text string) (found map[string]bool, le
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.told) > introspection.MaxNodes { // most are of documents that are no more
-		clear(b.told)
-	}
 	found = make(map[string]bool)
 	unpacked := 0
 	for rec := range v.Records() {
 		if rec.Unprocessed.IsZero() {
 			continue
 		}
-		address, known := b.told[rec.Unprocessed]
+		told, known := b.readLocked(v, rec.Unprocessed, &unpacked)
 		if !known {
-			if unpacked >= maxUnpacked {
-				left++
-				continue
-			}
-			document, err := b.document(v, rec.Unprocessed)
-			if err == nil {
-				unpacked += len(document)
-				address, err = bmcAddress(document)
-			}
-			if err != nil {
-				b.logger.Debug("read BMC address of a stored document failed", "node", rec.Node, "err", err)
-			}
-			b.told[rec.Unprocessed] = address
-		}
-		if strings.Contains(address, text) {
+			left++
+		} else if strings.Contains(told.bmc, text) {
 			found[rec.Node] = true
 		}
 	}
 	return found, left
+}
+
+// addresses adds to rows what the documents of ended introspections tell.
+func (b *addressBook) addresses(v fsm.View, rows []machine) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	unpacked := 0
+	for i, m := range rows {
+		if m.document.IsZero() {
+			continue
+		}
+		told, _ := b.readLocked(v, m.document, &unpacked) // one that is too much now is read by the next
+		if told.bmc != "" && len(m.BMC) == 0 {
+			rows[i].BMC = []string{told.bmc}
+		}
+		for _, mac := range told.macs {
+			rows[i].add(mac)
+		}
+	}
+}
+
+// readLocked returns the addresses of a document; ok is false for one that would unpack more
+// than the bound, unpacked being what was.
+func (b *addressBook) readLocked(v fsm.View, hash blobs.Hash, unpacked *int) (told addresses, ok bool) {
+	if told, known := b.told[hash]; known {
+		return told, true
+	}
+	if *unpacked >= maxUnpacked {
+		return told, false
+	}
+	if len(b.told) > introspection.MaxNodes { // most are of documents that are no more
+		clear(b.told)
+	}
+	document, err := b.document(v, hash)
+	if err == nil {
+		*unpacked += len(document)
+		told, err = addressesOf(document)
+	}
+	if err != nil {
+		b.logger.Debug("read addresses of a stored document failed", "document", hash, "err", err)
+	}
+	b.told[hash] = told
+	return told, true
 }
 
 func (b *addressBook) document(v fsm.View, hash blobs.Hash) ([]byte, error) {
@@ -77,19 +114,33 @@ func (b *addressBook) document(v fsm.View, hash blobs.Hash) ([]byte, error) {
 	return b.packer.Unpack(blob)
 }
 
-// bmcAddress reads the address of a ramdisk's document, in lower case.
-func bmcAddress(text []byte) (string, error) {
+// addressesOf reads those of a ramdisk's document.
+func addressesOf(text []byte) (out addresses, err error) {
 	data, err := document.Parse(text)
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	inventory, err := data.Value("inventory").Members()
 	if err != nil {
-		return "", fmt.Errorf("inventory: %w", err)
+		return out, fmt.Errorf("inventory: %w", err)
+	}
+	interfaces, _, err := inventory.Get("interfaces").Elements(maxInterfaces)
+	if err != nil {
+		interfaces = nil // the BMC's address may be good
+	}
+	for _, item := range interfaces {
+		nic, err := item.Members()
+		if err != nil {
+			continue
+		}
+		if mac := strings.ToLower(nic.Get("mac_address").Text()); valid.MAC(mac) && len(out.macs) < maxRowMACs {
+			out.macs = append(out.macs, mac)
+		}
 	}
 	address := inventory.Get("bmc_address")
 	if k := address.Kind(); k != document.None && k != document.Text {
-		return "", fmt.Errorf("bmc_address: expected text, got %s", k.InWords())
+		return out, fmt.Errorf("bmc_address: expected text, got %s", k.InWords())
 	}
-	return strings.ToLower(address.Text()), nil
+	out.bmc = strings.ToLower(address.Text())
+	return out, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/bounds"
 )
@@ -77,12 +78,20 @@ type machine struct {
 	Started  string   `json:"started_at,omitempty"`
 	Finished string   `json:"finished_at,omitempty"`
 	Error    string   `json:"error,omitempty"`
+	Why      *why     `json:"why,omitempty"` // of an error
 	MACs     []string `json:"macs,omitempty"`
-	BMC      []string `json:"bmc,omitempty"` // known while the introspection is under way
+	BMC      []string `json:"bmc,omitempty"`
 	// Unexpected says that the machine is not as ordered.
 	Unexpected bool `json:"unexpected,omitempty"`
 
 	started, finished int64
+	document          blobs.Hash // of the ramdisk; zero: none is stored
+}
+
+// why explains the error that an introspection ended in.
+type why struct {
+	Finding string `json:"finding,omitempty"` // of the boot, where the machine did not come up
+	Remedy  string `json:"remedy"`
 }
 
 const neverIntrospected = "never"
@@ -162,8 +171,26 @@ func (p *Page) table(ctx context.Context, want wanted) machineList {
 	byBMC, left := p.book.search(v, want.text)
 	out := tableOf(v, names, byBMC, want)
 	out.Left = left
+	p.book.addresses(v, out.Rows)
+	p.explain(out.Rows)
 	out.Problem, out.StaleMS, out.Peer = problem, p.o.StaleFor().Milliseconds(), p.o.Peer
 	return out
+}
+
+// explain adds to the rows that ended in an error what to do about it.
+func (p *Page) explain(rows []machine) {
+	for i, m := range rows {
+		if m.Error == "" {
+			continue
+		}
+		rows[i].Why = &why{Remedy: api.Remedy(cmp.Or(m.Name, m.UUID), m.Error)}
+		if !strings.HasPrefix(m.Error, api.TimedOut) {
+			continue // it was not for its boot
+		}
+		if boot := p.o.Boot(m.UUID); boot != nil && len(boot.Findings) > 0 {
+			rows[i].Why = &why{boot.Findings[0].Text, boot.Findings[0].Remedy}
+		}
+	}
 }
 
 // tableOf makes the page of the table that is wanted. byBMC are the nodes that were
@@ -212,7 +239,7 @@ func rowOf(rec introspection.Record, name string) machine {
 		UUID: rec.Node, Name: name, State: rec.State.String(), Error: bounds.Excerpt(rec.Error, maxShown),
 		BMC:     rec.Attributes.BMC,
 		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,
-		started: rec.StartedMillis, finished: rec.FinishedMillis,
+		started: rec.StartedMillis, finished: rec.FinishedMillis, document: rec.Unprocessed,
 	}
 }
 
@@ -269,7 +296,8 @@ func (w wanted) sort(rows []machine) {
 	})
 }
 
-// addMACs adds those of Ironic's ports to the rows of a page.
+// addMACs adds those of Ironic's ports, and those that were heard booting, to the rows of a
+// page: a record has its own only while the introspection is under way.
 func addMACs(v fsm.View, rows []machine) {
 	at := make(map[string]int, len(rows))
 	for i, m := range rows {
@@ -277,9 +305,21 @@ func addMACs(v fsm.View, rows []machine) {
 		rows[i].MACs = slices.Clone(m.MACs[:min(len(m.MACs), maxRowMACs)])
 	}
 	for port := range v.Ports() {
-		i, shown := at[port.Node]
-		if shown && len(rows[i].MACs) < maxRowMACs && !slices.Contains(rows[i].MACs, port.MAC) {
-			rows[i].MACs = append(rows[i].MACs, port.MAC)
+		if i, shown := at[port.Node]; shown {
+			rows[i].add(port.MAC)
 		}
+	}
+	for i, m := range rows {
+		track, _ := v.BootTrack(m.UUID)
+		for _, step := range track.Steps {
+			rows[i].add(step.MAC)
+		}
+	}
+}
+
+// add adds a MAC that is not there yet.
+func (m *machine) add(mac string) {
+	if mac != "" && len(m.MACs) < maxRowMACs && !slices.Contains(m.MACs, mac) {
+		m.MACs = append(m.MACs, mac)
 	}
 }

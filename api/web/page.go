@@ -62,13 +62,20 @@ type Options struct {
 	Logins    *api.Logins // may be nil
 	Strategy  string      // api.auth_strategy
 	Peer      string      // name of this peer
-	View      func() fsm.View
-	StaleFor  func() time.Duration // since this peer last heard of a leader
-	Names     Names
-	Facts     Facts
-	Wall      func() time.Time
-	Random    io.Reader
-	Logger    *slog.Logger
+	Sources
+	Wall   func() time.Time
+	Random io.Reader
+	Logger *slog.Logger
+}
+
+// Sources are what the page shows. Every field must be set.
+type Sources struct {
+	View     func() fsm.View
+	StaleFor func() time.Duration // since this peer last heard of a leader
+	Names    Names
+	Facts    Facts
+	// Boot is what was heard of a node's newest boot, and why its machine does not call; nil: nothing.
+	Boot func(node string) *api.Boot
 }
 
 // Page is the handler of everything below Path. It may be used concurrently.
@@ -99,7 +106,7 @@ func New(o Options) (*Page, error) {
 	p := &Page{
 		o: o, assets: a, routes: http.NewServeMux(), tables: admission.NewShared[string, machineList](tablesFor, tablesMost),
 		nodes: &directory{names: o.Names, now: o.Wall}, findings: &examination{facts: o.Facts, now: o.Wall},
-		book: &addressBook{packer: packer, logger: o.Logger, told: make(map[blobs.Hash]string)},
+		book: &addressBook{packer: packer, logger: o.Logger, told: make(map[blobs.Hash]addresses)},
 	}
 	for _, r := range p.own() {
 		p.handle(r)
@@ -137,6 +144,7 @@ func (p *Page) own() []route {
 		{"POST /ui/api/session", api.RoleNone, p.logIn},
 		{"DELETE /ui/api/session", api.RoleNone, p.placed(admission.Stranger, p.logOut)},
 		{"GET /ui/api/machines", api.RoleReader, p.placed(admission.Dear, p.machines)},
+		{"GET /ui/api/names", api.RoleReader, p.placed(admission.Request, p.names)},
 		{"GET /ui/api/findings", api.RoleAdmin, p.doctor},
 	}
 }

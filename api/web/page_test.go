@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,6 +31,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -73,6 +75,7 @@ type site struct {
 	*Page
 	public, control told
 	ironic          source
+	boots           map[string]*api.Boot // by node
 	log             *memlog.Log
 	wall            time.Time
 	users           string // file
@@ -113,7 +116,8 @@ func (s *site) peer(t *testing.T, name string, auth api.Auth, strategy string) *
 	p, err := New(Options{
 		Logins: api.NewLogins(nil, func(ok bool) { s.logins[ok]++ }, slog.New(slog.NewTextHandler(&s.audit, nil))),
 		Public: &s.public, Control: &s.control, Guard: &api.Inspector{Auth: auth}, Strategy: strategy, Peer: name,
-		View: s.log.View, StaleFor: func() time.Duration { return 4 * time.Second }, Names: &s.ironic, Facts: &s.ironic,
+		Sources: Sources{View: s.log.View, StaleFor: func() time.Duration { return 4 * time.Second }, Names: &s.ironic,
+			Facts: &s.ironic, Boot: func(node string) *api.Boot { return s.boots[node] }},
 		Wall: func() time.Time { return s.wall }, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -174,7 +178,7 @@ func (v *visitor) logIn(user, password string) *httptest.ResponseRecorder {
 // TestAssets: what a browser loads is small, asks nothing of other sites, and holds
 // no script or style in the HTML, which the policy would refuse.
 func TestAssets(t *testing.T) {
-	const most = 84_000 // bytes of all files together
+	const most = 104_000 // bytes of all files together
 	total := 0
 	names, err := fs.Glob(embedded, "assets/*")
 	if err != nil || len(names) < 5 {
@@ -424,7 +428,8 @@ func TestBMCAddresses(t *testing.T) {
 		`{"inventory": {"bmc_address": 7}}`: "error",
 		`{"inventory": 3}`:                  "error", `[]`: "error", `{}`: "error",
 	} {
-		got, err := bmcAddress([]byte(document))
+		told, err := addressesOf([]byte(document))
+		got := told.bmc
 		if err != nil {
 			got = "error"
 		}
@@ -448,5 +453,104 @@ func TestBMCAddresses(t *testing.T) {
 		if left != want || len(found) != documents-want {
 			t.Errorf("search %d: %d found, %d left, want %d left", round, len(found), left, want)
 		}
+	}
+}
+
+// TestNames: a sentence has UUIDs of nodes, and the page shows each node's name beside its own.
+func TestNames(t *testing.T) {
+	s := enrolled(t)
+	v := &visitor{t: t, at: s}
+	ask := func(nodes ...string) map[string]string {
+		t.Helper()
+		var got nameList
+		w := v.do("GET", "/ui/api/names?node="+strings.Join(nodes, ","), "")
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%v: %d %s", nodes, w.Code, w.Body)
+		}
+		return got.Names
+	}
+	const known, other, unknown = "00000000-0000-4000-8000-000000000077", "00000000-0000-4000-8000-000000000078",
+		"ffffffff-0000-4000-8000-000000000077"
+	want := map[string]string{known: "Rack-77", other: "Rack-78"}
+	if got := ask(known, strings.ToUpper(unknown), other, "", "no-uuid"); !maps.Equal(got, want) {
+		t.Errorf("names: %v, want %v", got, want)
+	}
+	s.wall, s.ironic.err = s.wall.Add(namesAfter), errors.New("Ironic is away")
+	if got := ask(known); got[known] != "Rack-77" {
+		t.Errorf("while Ironic is away: %v", got)
+	}
+	many := slices.Repeat([]string{known}, maxNamed+1)
+	if w := v.do("GET", "/ui/api/names?node="+strings.Join(many, ","), ""); w.Code != http.StatusBadRequest {
+		t.Errorf("%d names: %d", len(many), w.Code)
+	}
+}
+
+// TestAddressesOutliveTheIntrospection: a record has its MACs only while the introspection is
+// under way; afterwards the document has them, or what was heard of the boot.
+func TestAddressesOutliveTheIntrospection(t *testing.T) {
+	s := open(t, "noauth")
+	node := func(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+	packed, err := blobs.Pack([]byte(`{"inventory": {"bmc_address": "198.18.7.1", "interfaces": [
+		{"mac_address": "52:54:00:00:00:0A"}, 7, {"mac_address": 7}, {"mac_address": "none"}, {"mac_address": "52:54:00:00:00:0b"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.commit(t, introspection.ImportRecord{Node: node(1), State: introspection.NodeFinished, FinishedMicros: 2e15,
+		Unprocessed: packed})
+	s.commit(t, introspection.ImportRecord{Node: node(2), State: introspection.NodeError, FinishedMicros: 1e15,
+		Error: "Introspection timeout"})
+	s.commit(t, boots.Note{Heard: []boots.Heard{{Node: node(2), Step: boots.Step{Kind: boots.Asked,
+		Times: boots.Times{FirstMillis: 1, LastMillis: 1, Count: 1}, Peer: "a", MAC: "52:54:00:00:00:0c"}}}})
+	var got machineList
+	w := (&visitor{t: t, at: s}).do("GET", "/ui/api/machines?sort=uuid", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Rows) != 2 {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	for i, want := range []machine{{MACs: []string{"52:54:00:00:00:0a", "52:54:00:00:00:0b"}, BMC: []string{"198.18.7.1"}},
+		{MACs: []string{"52:54:00:00:00:0c"}}} {
+		if row := got.Rows[i]; !slices.Equal(row.MACs, want.MACs) || !slices.Equal(row.BMC, want.BMC) {
+			t.Errorf("addresses-after-the-end: row %d has %v, BMC %v, want %v, BMC %v", i, row.MACs, row.BMC, want.MACs, want.BMC)
+		}
+	}
+}
+
+// TestFailedMachinesHaveARemedy: what a machine failed for stands with what to do about it, the
+// finding of its boot first.
+func TestFailedMachinesHaveARemedy(t *testing.T) {
+	s := enrolled(t)
+	uuid := func(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
+	heard := &api.Boot{Findings: []api.BootFinding{{Text: "no server offered it one", Remedy: "look at dnsmasq"}, {Text: "later"}}}
+	s.boots = map[string]*api.Boot{uuid(200): heard, uuid(201): {}, uuid(202): heard, uuid(50): heard}
+	for i, reason := range []string{"Introspection timeout", "Introspection timeout", "Canceled by operator"} {
+		s.commit(t, introspection.ImportRecord{Node: uuid(200 + i), State: introspection.NodeError, FinishedMicros: 1e15,
+			Error: reason})
+	}
+	var got machineList
+	w := (&visitor{t: t, at: s}).do("GET", "/ui/api/machines?sort=uuid&state=error,finished&desc=1", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Rows) != pageSize {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	for _, row := range got.Rows {
+		want := ""
+		switch row.UUID {
+		case uuid(200):
+			want = "no server offered it one: look at dnsmasq"
+		case uuid(201):
+			want = ": the machine did not call in time"
+		case uuid(202):
+			want = ": an operator aborted it"
+		}
+		said := ""
+		if row.Why != nil {
+			said = row.Why.Finding + ": " + row.Why.Remedy
+		}
+		if (said == "") != (want == "") || !strings.HasPrefix(said, want) {
+			t.Errorf("remedy-of-a-failed-machine: %s is %s: %q, want %q", row.UUID, row.State, said, want)
+		}
+	}
+	w = (&visitor{t: t, at: s}).do("GET", "/ui/api/machines?sort=uuid&state=error", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Rows[0].Why == nil ||
+		!strings.Contains(got.Rows[0].Why.Remedy, "trivet introspection start Rack-0") {
+		t.Errorf("remedy-of-a-failed-machine: of any other error: %+v, %v", got.Rows[0].Why, err)
 	}
 }

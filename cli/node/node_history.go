@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
@@ -79,7 +79,7 @@ func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node
 	case err == nil:
 		h.State, h.WaitsFor = now.State, waitsFor(now.State)
 		if now.State == "error" {
-			h.Error, h.Hint = now.Why(), errorHint(node, now.Why())
+			h.Error, h.Hint = now.Why(), api.Remedy(node, now.Why())
 		}
 	case !client.HasStatus(err, http.StatusNotFound) || len(h.Steps) == 0:
 		return h, fmt.Errorf("%s: %w", node, err)
@@ -142,22 +142,6 @@ func waitsFor(state string) string {
 		return "a worker, to switch the machine off"
 	}
 	return ""
-}
-
-// errorHint says what to do about the error that an introspection ended in.
-func errorHint(node, reason string) string {
-	switch {
-	case strings.HasPrefix(reason, "Introspection timeout"):
-		return "the machine did not call in time: 'trivet firewall explain " + node +
-			"' says whether it may boot; look at its console; then 'trivet introspection start " + node + "'"
-	case strings.HasPrefix(reason, "Canceled by operator"):
-		return "an operator aborted it; 'trivet introspection start " + node + "' begins again"
-	case strings.Contains(reason, "was given up") || strings.Contains(reason, "déjà vu"):
-		return "workers ended while they processed it: 'journalctl -u trivet' on the peers that are named; keep the data with 'trivet introspection data save --unprocessed " +
-			node + "'"
-	}
-	return "'trivet introspection show " + node +
-		"' names the ramdisk's logs; mend what the reason says, then 'trivet introspection start " + node + "'"
 }
 
 func printNodeHistory(t *term.Terminal, h nodeHistory) error {

@@ -4,6 +4,9 @@
 import { h, patch, table } from "./dom.js";
 import { Unanswered, send } from "./net.js";
 
+// changeable says whether the cluster takes changes: without a quorum it refuses each.
+export const changeable = (status) => !!status && !!status.leader && status.quorum.writable;
+
 const dialog = () => document.getElementById("ask");
 
 // ask opens a dialog about one action and carries it out when the user says yes.

@@ -3,12 +3,15 @@
 
 import { clock, empty, h, patch, span } from "./dom.js";
 import { Events, Refused, Unanswered, get, link, send, session, now } from "./net.js";
+import { forget, names } from "./names.js";
 import { overview } from "./overview.js";
 import { Timeline } from "./timeline.js";
 import { Machines } from "./machines.js";
 import { doctor, kube, leases, members, rules } from "./lists.js";
+import { heard } from "./pxe.js";
 
 const every = 2000; // ms between two looks at the status
+const rarely = 10000; // ms between two looks at what all hosts are asked for
 const old = 5000; // ms after which what is shown is called old
 
 const $ = (id) => document.getElementById(id);
@@ -27,6 +30,7 @@ const machines = new Machines(app);
 const views = {
 	overview: { title: "Overview", show: () => overview(app) },
 	machines: { title: "Machines", load: () => machines.load(), show: () => machines.show() },
+	heard: { title: "PXE", load: () => seldom("heard", "v1/firewall/heard?all=1"), show: () => heard(app, data.heard) },
 	kube: { title: "Kube nodes", there: (s) => s.failover, load: () => remember("kube", "v1/failover"), show: () => kube(app, data.kube) },
 	leases: { title: "Leases", there: (s) => s.leases, load: () => remember("leases", "v1/leases?stale=1"), show: () => leases(app, data.leases) },
 	rules: { title: "Rules", load: () => remember("rules", "v1/rules?stale=1"), show: () => rules(app, data.rules), admin: true },
@@ -44,6 +48,13 @@ async function remember(name, path, limit) {
 		if (err instanceof Refused && err.status === 401) throw err;
 		data[name] = { value: data[name] && data[name].value, error: err };
 	}
+}
+
+// seldom remembers what makes every host work.
+async function seldom(name, path) {
+	if (data[name] && performance.now() - data[name].at < rarely) return;
+	await remember(name, path);
+	data[name].at = performance.now();
 }
 
 function current() {
@@ -162,6 +173,7 @@ async function enter() {
 	} catch (err) {
 		app.user = null;
 		if (err instanceof Refused && (err.status === 401 || err.status === 400)) {
+			forgetUser();
 			stopEvents();
 			drawLogin();
 		} else if (err instanceof Refused) {
@@ -190,6 +202,7 @@ function drawLogin(problem) {
 			h("p", { class: "hint" }, "openstack token issue -f value -c id")]
 		: [h("label", null, "User", h("input", { name: "user", autocomplete: "username", required: true })),
 			h("label", null, "Password", h("input", { name: "password", type: "password", autocomplete: "current-password", required: true }))];
+	closeDialogs(); // what they show is not for whoever sits there now
 	patch($("nav"));
 	patch($("user"));
 	patch($("main"), h("form", { class: "login", onsubmit: logIn }, h("h1", null, "Log in"),
@@ -211,6 +224,15 @@ async function logIn(event) {
 	await enter();
 }
 
+// forgetUser forgets what the user was shown: another one may log in here.
+function forgetUser() {
+	app.user = app.status = null;
+	for (const name of Object.keys(data)) delete data[name];
+	app.timeline.clear();
+	machines.forget();
+	forget();
+}
+
 async function logOut() {
 	try {
 		await send("DELETE", "session");
@@ -218,10 +240,17 @@ async function logOut() {
 		notice("logout", "bad", "The session has not ended: " + err.message);
 		return;
 	}
-	app.user = app.status = null;
+	forgetUser();
 	stopEvents();
 	await enter();
 }
+
+// closeDialogs closes what lies over a view that is left: the drawer, a question.
+function closeDialogs() {
+	for (const box of document.querySelectorAll("dialog[open]")) box.close();
+}
+
+names.told = () => { drawSoon(); machines.drawDrawer(); };
 
 let soon = 0;
 
@@ -264,6 +293,7 @@ function lookSoon() {
 let searching = false; // the search takes the focus when its view is there
 
 addEventListener("hashchange", () => {
+	closeDialogs();
 	draw();
 	look();
 	(searching && $("search") || $("main")).focus({ preventScroll: true });

@@ -1,10 +1,11 @@
 // The views that are a table: kube nodes, leases, rules, members, doctor.
 
 import { count, empty, h, span, table, time } from "./dom.js";
-import { pause, resume } from "./actions.js";
+import { said } from "./names.js";
+import { changeable, pause, resume } from "./actions.js";
 
 // answered shows what there is, and says why there is nothing, or nothing newer.
-function answered(data, show) {
+export function answered(data, show) {
 	if (!data) return empty("Loading …");
 	const why = data.error ? h("p", { class: data.value ? "problem" : "empty" }, data.error.message, data.error.hint ? h("span", { class: "hint" }, " ", data.error.hint) : null) : null;
 	return [why, data.value ? show(data.value) : null];
@@ -12,12 +13,12 @@ function answered(data, show) {
 
 export const kube = (app, data) => answered(data, (f) => [
 	h("p", { class: "bar" }, h("span", null, `Mode ${f.mode}${f.dry_run ? ", a dry run" : ""}, judged by ${f.leader}.`),
-		app.user.operator ? ((f.pauses || []).length ? h("button", { onclick: () => resume(app) }, "Resume …") : h("button", { onclick: () => pause(app) }, "Pause …")) : null),
+		app.user.operator && changeable(app.status) ? ((f.pauses || []).length ? h("button", { onclick: () => resume(app) }, "Resume …") : h("button", { onclick: () => pause(app) }, "Pause …")) : null),
 	(f.pauses || []).map((p) => h("p", { class: "notice warn" }, `Paused${p.cluster ? " in " + p.cluster : ""} by ${p.by}${p.reason ? ": " + p.reason : ""}${p.ends_in ? ", for another " + p.ends_in : ", until it is resumed"}.`)),
 	f.clusters.filter((c) => c.problem || !c.synced).map((c) => h("p", { class: "notice bad" }, `${c.name}: ${c.problem || "not read completely yet"}`)),
 	f.nodes.length ? table("Kube nodes", ["Node", "Cluster", "Ready", "Lease age", "Kubelet", "What would be done", "Why not"], f.nodes.map((n) => [n.cluster + n.uid, [
 		[h("b", null, n.name), n.control_plane ? h("small", null, "control plane") : null], n.cluster, n.ready, span(n.lease_age_ms), `${n.votes_answers} of ${n.voters} peers reach it`,
-		[n.would, n.remediation ? h("small", null, `${n.remediation.state}: ${n.remediation.reason}`) : null], (n.why || []).map((w) => h("p", null, w))]])) : empty("No kube node is watched."),
+		[n.would, n.remediation ? h("small", null, `${n.remediation.state}: ${n.remediation.reason}`) : null], (n.why || []).map((w) => h("p", null, said(w)))]])) : empty("No kube node is watched."),
 ]);
 
 export const leases = (app, data) => answered(data, (d) => d.leases.length ? [d.more ? h("p", { class: "hint" }, `The first ${count(d.leases.length)}; `, h("code", null, "trivet lease list"), " shows all.") : null, table("Leases", ["Name", "Holder", "Token", "Remaining", "Metadata"], d.leases.map((l) => [l.name,
@@ -37,6 +38,6 @@ const rank = { error: "bad", warning: "warn", info: "" };
 export const doctor = (app, data, examine) => answered(data, (d) => [
 	h("p", { class: "bar" }, h("span", { class: "hint" }, `${count(d.hosts)} hosts examined at `, time(d.examined_at), "."), h("button", { onclick: () => examine(true) }, "Examine again")),
 	d.findings.length ? h("ul", { class: "warnings" }, d.findings.map((f, i) => h("li", { class: rank[f.severity], "data-key": f.check + f.peer + i },
-		h("p", null, h("b", null, f.severity), " ", h("code", null, f.check), " on ", (f.peers || [f.peer]).join(", ")), h("p", null, f.text), (f.remedy || []).length ? h("pre", { class: "command", tabindex: "0" }, f.remedy.join("\n")) : null)))
+		h("p", null, h("b", null, f.severity), " ", h("code", null, f.check), " on ", (f.peers || [f.peer]).join(", ")), h("p", null, said(f.text)), (f.remedy || []).length ? h("pre", { class: "command", tabindex: "0" }, f.remedy.join("\n")) : null)))
 		: empty("Nothing was found on any host."),
 ]);

@@ -1,15 +1,26 @@
 // Machines: how many are in which state, a table of them, and all about one.
 
-import { clean, clock, count, empty, h, patch, span, table, time } from "./dom.js";
+import { clean, count, empty, h, patch, table, time } from "./dom.js";
 import { Refused, get } from "./net.js";
+import { learn, said } from "./names.js";
 import { eventList } from "./timeline.js";
-import { abort, reprocess, start } from "./actions.js";
+import { abort, changeable, reprocess, start } from "./actions.js";
+import { bootOf, findings, gantt, stepsOf } from "./boot.js";
+import { verdict } from "./pxe.js";
 
 // The states, in the order of an introspection.
 const states = ["starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error", "never"];
 const active = states.slice(0, 6);
 const columns = [["name", "Name"], ["state", "State"], ["started", "Started"], ["finished", "Ended"], ["", "MACs"], ["error", "Error"]];
 const raw = 200000; // characters of raw data that are shown
+const listening = 5000; // ms between two looks at how an awaited machine boots
+
+// parts are what the drawer shows, and where each is asked for.
+const parts = {
+	record: (id) => `v1/introspection/${id}?stale=1`, history: (id) => `v1/events?node=${id}`, explained: (id) => `v1/firewall/explain/${id}?all=1`,
+	verdict: (id) => `v1/nodes/${id}/verdict?stale=1`, changes: (id) => `v1/nodes/${id}/changes?stale=1`, cabling: (id) => `v1/nodes/${id}/cabling?stale=1`,
+	data: (id) => `v1/introspection/${id}/data?stale=1`,
+};
 const rows = 200; // of one kind in an inventory
 
 // proportions draws how many machines are in which state; choose is told a state.
@@ -62,6 +73,7 @@ export class Machines {
 			if (mine !== this.asked) return;
 			[this.answer, this.problem] = [answer, null];
 			w.page = answer.page;
+			for (const r of answer.rows) learn(r.uuid, r.name);
 			this.compare();
 		} catch (err) {
 			if (err instanceof Refused && err.status === 401) throw err;
@@ -69,12 +81,16 @@ export class Machines {
 		}
 	}
 
+	// forget forgets what a user was shown.
+	forget() { this.answer = this.open = this.problem = null; }
+
 	// compare renews the drawer when its machine has changed in the table, or left it:
 	// the peer may have no events.
 	compare() {
 		const m = this.open;
 		if (!m) return;
 		const row = this.answer.rows.find((r) => r.uuid === m.uuid);
+		if (active.includes((row || m.row).state) && performance.now() - m.asked > listening) this.part(m, "explained"); // it may have gone on booting
 		if (row && row.state === m.row.state && row.started_at === m.row.started_at) return;
 		if (row) m.row = row;
 		this.fill();
@@ -120,11 +136,11 @@ export class Machines {
 		return [
 			h("div", { class: "scroll" }, h("table", { class: "machines" }, h("caption", { class: "unseen" }, "Machines"), h("thead", null, h("tr", null, columns.map(head))),
 				h("tbody", { onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); if (e.key === "ArrowUp") this.move(e, -1); } }, a.rows.map((m) => h("tr", { "data-key": m.uuid },
-					h("td", null, h("button", { class: "link row", onclick: () => this.showOne(m) }, m.name || m.uuid), m.name ? h("small", null, m.uuid) : null),
+					h("td", null, h("button", { class: "link row", onclick: () => this.showOne(m) }, m.name || m.uuid), m.name ? h("small", { class: "value" }, m.uuid) : null),
 					h("td", null, h("span", { class: "state" }, h("span", { class: "dot s-" + m.state }), m.state), m.unexpected ? h("small", { class: "bad" }, "not as ordered") : null),
 					h("td", null, time(m.started_at)), h("td", null, time(m.finished_at)),
-					h("td", { class: "mono" }, (m.macs || []).slice(0, 2).join(" "), (m.macs || []).length > 2 ? ` +${m.macs.length - 2}` : "", (m.bmc || []).length ? h("small", null, "BMC " + m.bmc.join(" ")) : null),
-					h("td", { class: "error" }, clean(m.error || "", 160))))))),
+					h("td", { class: "mono" }, (m.macs || []).slice(0, 2).map((mac) => [h("span", { class: "value" }, mac), " "]), (m.macs || []).length > 2 ? `+${m.macs.length - 2}` : "", (m.bmc || []).length ? h("small", null, "BMC ", m.bmc.map((b) => [h("span", { class: "value" }, b), " "])) : null),
+					h("td", { class: "why" }, m.error ? [h("span", { class: "error" }, said(clean(m.error, 160))), m.why ? [m.why.finding ? h("p", null, said(clean(m.why.finding, 200))) : null, h("p", { class: "remedy" }, said(clean(m.why.remedy, 300)))] : null] : null)))))),
 			last ? h("nav", { class: "pager", "aria-label": "Pages" },
 				h("button", { "aria-disabled": String(w.page === 0), onclick: () => w.page > 0 && this.change({ page: w.page - 1 }) }, "Previous"),
 				h("span", null, `Page ${count(a.page + 1)} of ${count(last + 1)}`),
@@ -142,7 +158,7 @@ export class Machines {
 	}
 
 	heard(e) {
-		if (this.open && e.node === this.open.uuid && (e.kind === "introspection" || e.kind === "hardware")) this.fill();
+		if (this.open && e.node === this.open.uuid && (["introspection", "hardware", "boot"].includes(e.kind))) this.fill();
 	}
 
 	async showOne(m) {
@@ -161,21 +177,18 @@ export class Machines {
 		const m = this.open;
 		if (!m || m.busy) return;
 		m.busy = true;
-		const id = encodeURIComponent(m.uuid);
-		const part = async (name, path) => {
-			try {
-				m[name] = { value: await get(path) };
-			} catch (err) {
-				m[name] = { error: err };
-			}
-			if (this.open === m) this.drawDrawer();
-		};
-		await Promise.all([
-			part("record", `v1/introspection/${id}?stale=1`), part("history", `v1/events?node=${id}`), part("explained", `v1/firewall/explain/${id}?all=1`),
-			part("verdict", `v1/nodes/${id}/verdict?stale=1`), part("changes", `v1/nodes/${id}/changes?stale=1`), part("cabling", `v1/nodes/${id}/cabling?stale=1`),
-			this.app.user.role === "admin" ? part("data", `v1/introspection/${id}/data?stale=1`) : null,
-		]);
+		await Promise.all(Object.keys(parts).filter((name) => name !== "data" || this.app.user.role === "admin").map((name) => this.part(m, name)));
 		m.busy = false;
+	}
+
+	async part(m, name) {
+		m.asked = performance.now();
+		try {
+			m[name] = { value: await get(parts[name](encodeURIComponent(m.uuid))) };
+		} catch (err) {
+			m[name] = { error: err };
+		}
+		if (this.open === m) this.drawDrawer();
 	}
 
 	drawDrawer() {
@@ -183,32 +196,44 @@ export class Machines {
 		if (!m) return;
 		const state = (m.record && m.record.value && m.record.value.state) || m.row.state;
 		const admin = this.app.user.role === "admin";
-		patch(box, h("header", null, h("div", null, h("h2", { id: "drawer-title" }, m.name || m.uuid), h("p", { class: "mono" }, m.uuid)),
+		const boot = bootOf(m.explained && list(m.explained.value), this.app.status && this.app.status.leader);
+		patch(box, h("header", null, h("div", null, h("h2", { id: "drawer-title" }, m.name || m.uuid), h("p", { class: "mono value" }, m.uuid)),
 			h("button", { class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "✕")),
 		h("p", { class: "bar" }, h("span", { class: "state" }, h("span", { class: "dot s-" + state }), state === "never" ? "never introspected" : state),
-			admin ? h("span", { class: "tools" },
+			admin && !changeable(this.app.status) ? h("span", { class: "hint" }, "Without a quorum nothing can be changed.") : admin ? h("span", { class: "tools" },
 				active.includes(state) ? h("button", { onclick: () => abort(this.app, m) }, "Abort …") : h("button", { onclick: () => start(this.app, m) }, "Start …"),
 				state === "finished" || state === "error" ? h("button", { onclick: () => reprocess(this.app, m) }, "Reprocess …") : null) : null),
-		m.record && m.record.value && m.record.value.error ? h("p", { class: "problem" }, m.record.value.error) : null,
-		h("h3", null, "History"), this.history(m),
+		this.reason(m, state, boot),
+		h("h3", null, "History"), this.history(m, boot),
 		// Of a machine that sent nothing there is nothing to say.
 		m.changes && m.changes.error && m.changes.error.status === 404 ? null : [h("h3", null, "As ordered"), this.verdict(m.verdict),
 			h("h3", null, "Changes since the inspection before"), this.changes(m.changes),
 			h("h3", null, "Cabling"), this.cabling(m.cabling)],
-		h("h3", null, "Boot"), this.boot(m.explained),
+		h("h3", null, "Where it boots"), this.boot(m.explained),
 		admin ? [h("h3", null, "Inventory"), this.inventory(m.data), h("details", null, h("summary", null, "Raw data"), this.rawData(m))] : null);
 	}
 
-	history(m) {
+	// reason says why a machine failed, or has not called, and what to do about it.
+	reason(m, state, boot) {
+		const error = m.record && m.record.value ? m.record.value.error : m.row.error;
+		if (!error && !active.includes(state) && !boot) return null;
+		const found = findings(boot);
+		const why = error && !found && m.row.error && m.row.why;
+		const remedy = why ? [why.finding ? h("p", null, said(why.finding)) : null, h("p", { class: "remedy" }, said(why.remedy))] : null;
+		return [error ? h("div", { class: "problem" }, h("p", null, said(error)), remedy) : null,
+			found ? [h("h3", null, error ? "Why it did not call" : "Why it has not called"), found] : null];
+	}
+
+	history(m, boot) {
 		const events = m.history && m.history.value ? list(m.history.value.events) : [];
 		const record = m.record && m.record.value;
-		const steps = stepsOf(events);
-		if (!steps.length) {
-			if (!m.record) return empty("Loading …");
-			if (!record) return empty(m.record.error.status === 404 ? "No introspection of this machine is known." : m.record.error.message);
-			return h("p", null, "Started ", time(record.started_at && record.started_at + "Z"), ", ended ", time(record.finished_at && record.finished_at + "Z"), ".");
-		}
-		return [gantt(steps), h("details", null, h("summary", null, `${count(events.length)} events`), eventList(events.slice().reverse()))];
+		const steps = stepsOf(events, states);
+		if (!steps.length && !boot && !m.record) return empty("Loading …");
+		if (!steps.length && !boot && !record) return empty(m.record.error.status === 404 ? "No introspection of this machine is known." : m.record.error.message);
+		// Of an old introspection the cluster has no events any more.
+		const dates = steps.length || !record ? null : h("p", null, "Started ", time(record.started_at && record.started_at + "Z"), ", ended ", time(record.finished_at && record.finished_at + "Z"), ".");
+		if (!steps.length && !boot) return dates;
+		return [dates, gantt(steps, boot, active.includes((record && record.state) || m.row.state)), events.length ? h("details", null, h("summary", null, `${count(events.length)} events`), eventList(events.slice().reverse())) : null];
 	}
 
 	boot(x) {
@@ -216,8 +241,8 @@ export class Machines {
 		if (x.error) return empty(x.error.message);
 		const hosts = [...new Set(list(x.value).filter((e) => e.verdict === "accept").map((e) => e.peer))];
 		return [h("p", null, hosts.length ? ["It boots on ", h("b", null, hosts.join(", ")), "."] : list(x.value).every((e) => e.verdict === "drop") ? "It boots on no host." : "No host is known to let it boot."), h("ul", { class: "verdicts" }, list(x.value).map((e) => h("li", { "data-key": e.id + e.mac }, e.error ? [h("b", null, e.peer), " ", e.error]
-			: h("details", null, h("summary", null, h("b", null, e.peer), " ", h("span", { class: "mono" }, e.mac), " ", h("span", { class: "tag " + (e.verdict === "accept" ? "good" : "") }, e.verdict === "accept" ? "boots here" : e.verdict === "drop" ? "does not boot here" : "not known"), " ", e.why),
-				h("ol", null, list(e.steps).map((st) => h("li", { class: st.reached ? null : "none" }, h("b", null, st.verdict), " ", st.text)))))))];
+			: h("details", null, h("summary", null, h("b", null, e.peer), " ", h("span", { class: "mono value" }, e.mac), " ", verdict(e.verdict, " here"), said(e.why)),
+				h("ol", null, list(e.steps).map((st) => h("li", { class: st.reached ? null : "none" }, h("b", null, st.verdict), " ", said(st.text))))))))];
 	}
 
 	// told is the value of a part of the drawer, or what stands there instead.
@@ -246,7 +271,7 @@ export class Machines {
 
 	cabling(x) {
 		return this.told(x, (v) => list(v.cables).length ? table("Cabling", ["Interface", "Switch", "Port", "VLAN", "Link"],
-			list(v.cables).map((c) => [c.mac, [[text(c.interface), h("small", { class: "mono" }, text(c.mac))], text(c.switch || c.switch_id), text(c.port), text(c.vlan), c.link === "yes" ? ["up", h("small", null, c.speed_mbps ? `${clean(c.speed_mbps, 20)} Mbit/s` : "")] : c.link === "no" ? "down" : "–"]])) : empty("No interface was told."));
+			list(v.cables).map((c) => [c.mac, [[text(c.interface), h("small", { class: "mono" }, said(text(c.mac)))], said(text(c.switch || c.switch_id)), text(c.port), text(c.vlan), c.link === "yes" ? ["up", h("small", null, c.speed_mbps ? `${clean(c.speed_mbps, 20)} Mbit/s` : "")] : c.link === "no" ? "down" : "–"]])) : empty("No interface was told."));
 	}
 
 	inventory(d) {
@@ -256,9 +281,9 @@ export class Machines {
 		const rowsOf = (all, cells) => list(all).map(object).map((x, i) => [i, cells(x)]);
 		return [
 			h("dl", { class: "facts" }, [["Vendor", vendor.manufacturer], ["Product", vendor.product_name], ["Serial", vendor.serial_number], ["CPU", cpu.model_name ? `${text(cpu.count)} × ${cpu.model_name}` : cpu.count],
-				["Memory", typeof memory.physical_mb === "number" ? bytes(memory.physical_mb * 1048576) : bytes(memory.total)], ["BMC", inv.bmc_address], ["Boot mode", object(inv.boot).current_boot_mode]].map(([k, v]) => [h("dt", null, k), h("dd", null, text(v))])),
+				["Memory", typeof memory.physical_mb === "number" ? bytes(memory.physical_mb * 1048576) : bytes(memory.total)], ["BMC", inv.bmc_address], ["Boot mode", object(inv.boot).current_boot_mode]].map(([k, v]) => [h("dt", null, k), h("dd", null, said(text(v)))])),
 			table("Disks", ["Name", "Size", "Model", "Serial", "Kind"], rowsOf(inv.disks, (x) => [text(x.name), bytes(x.size), text(x.model), text(x.serial), x.rotational === true ? "rotational" : x.rotational === false ? "solid state" : "–"]), null),
-			table("Network interfaces", ["Name", "MAC", "IPv4", "Link"], rowsOf(inv.interfaces, (x) => [text(x.name), text(x.mac_address), text(x.ipv4_address), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–"]), null),
+			table("Network interfaces", ["Name", "MAC", "IPv4", "Link"], rowsOf(inv.interfaces, (x) => [text(x.name), said(text(x.mac_address)), said(text(x.ipv4_address)), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–"]), null),
 		];
 	}
 
@@ -275,24 +300,4 @@ function pieces(all) {
 	const out = [];
 	for (let at = 0; at < all.length; at += 4000) out.push(all.slice(at, at + 4000));
 	return out;
-}
-
-// stepsOf are the states of the newest introspection in the events of one node.
-function stepsOf(events) {
-	const steps = events.filter((e) => e.kind === "introspection" && states.includes(e.action)).map((e) => ({ ...e, at: Date.parse(e.time) || 0 }));
-	let first = 0;
-	steps.forEach((e, i) => { if (e.action === "starting" || e.action === "enrolling" || e.action === "reapplying") first = i; });
-	return steps.slice(first);
-}
-
-function gantt(steps) {
-	const from = steps[0].at, ended = ["finished", "error"].includes(steps[steps.length - 1].action);
-	const to = Math.max(from + 1, ended ? steps[steps.length - 1].at : Date.now());
-	const part = (ms) => `${(100 * ms / (to - from)).toFixed(2)}%`;
-	return h("ol", { class: "gantt" }, steps.map((e, i) => {
-		const end = i + 1 < steps.length ? steps[i + 1].at : to;
-		const done = ["finished", "error"].includes(e.action);
-		return h("li", { "data-key": e.id }, h("span", { class: "step" }, e.action), h("span", { class: "line", "aria-hidden": "true" }, h("span", { class: "s-" + e.action, style: { "margin-left": part(done ? Math.max(0, e.at - from - (to - from) / 100) : e.at - from), width: done ? "1%" : part(Math.max(0, end - e.at)) } })),
-			h("span", { class: "number" }, done ? clock(new Date(e.at)) : span(end - e.at)), h("span", { class: "hint" }, e.peer || ""));
-	}));
 }

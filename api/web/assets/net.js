@@ -91,7 +91,7 @@ export async function session() {
 	return who;
 }
 
-export const kinds = ["leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation", "rule", "filter", "warning", "audit"];
+export const kinds = ["leadership", "pxe", "floating-ip", "member", "introspection", "boot", "hardware", "lease", "remediation", "rule", "filter", "warning", "audit"];
 
 // Events follows the event stream of the peer, over all peers that answer in turn: it
 // goes on after the newest event that it has. on.event is told each event once, in

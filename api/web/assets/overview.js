@@ -2,15 +2,19 @@
 // and what is wrong.
 
 import { clock, count, empty, h, span, time } from "./dom.js";
+import { said } from "./names.js";
 import { link } from "./net.js";
-import { maintain, transfer, drill } from "./actions.js";
+import { changeable, maintain, transfer, drill } from "./actions.js";
 import { proportions } from "./machines.js";
+import { boots } from "./pxe.js";
 
 export function overview(app) {
 	const status = app.status;
 	if (!status) return empty("Loading …");
 	return [headline(status), warnings(status), tiles(app, status), introspected(status), app.timeline.show(status), clusterActions(app, status)];
 }
+
+const slowDisk = 75; // ms, a quarter of a heartbeat: docs/pxe.md#the-lease
 
 const hosts = (n) => n === 1 ? "One more host" : `${n} more hosts`;
 
@@ -22,12 +26,6 @@ function verdict(s) {
 	if (q.can_lose > 0) return [s.health === "degraded" ? "warn" : "good", `${hosts(q.can_lose)} may be lost.`];
 	if (q.voters < 3) return ["warn", `No host may be lost: the cluster has ${q.voters} ${q.voters === 1 ? "voter" : "voters"}.`];
 	return ["bad", "No further host may be lost."];
-}
-
-function boots(pxe) {
-	if (!pxe.guarded) return "PXE is not filtered: firewall.driver is noop.";
-	if (!pxe.open_on.length) return `No machine boots: the PXE service is closed on every host${pxe.why ? " (" + pxe.why + ")" : ""}.`;
-	return ["Machines boot on ", h("b", null, pxe.open_on.join(", ")), ", and on no other host, since ", time(pxe.since), "."];
 }
 
 function headline(s) {
@@ -51,7 +49,7 @@ function warnings(s) {
 	return h("section", { "aria-labelledby": "w" }, h("h2", { id: "w" }, "Warnings"),
 		h("ul", { class: "warnings" }, all.map((w) => h("li", { class: w.severity === "degraded" ? "bad" : "warn", "data-key": w.code + (w.hosts || []).join() },
 			h("p", null, h("b", null, w.severity === "degraded" ? "Degraded" : "Advice"), " ", h("code", null, w.code), (w.hosts || []).length ? ` on ${w.hosts.join(", ")}` : ""),
-			h("p", null, w.text), h("p", { class: "remedy" }, w.remedy)))));
+			h("p", null, said(w.text)), h("p", { class: "remedy" }, said(w.remedy))))));
 }
 
 function tiles(app, s) {
@@ -68,7 +66,7 @@ function role(p) {
 }
 
 function contact(p) {
-	if (p.live) return p.unreachable ? "live, but not reached from here" : "live";
+	if (p.live) return `live${p.last_contact_ms > 0 ? `, ${span(p.last_contact_ms)} ago` : ""}${p.unreachable ? ", but not reached from here" : ""}`;
 	return p.never_heard ? "not heard yet" : `silent for ${span(p.last_contact_ms)}`;
 }
 
@@ -80,9 +78,10 @@ function tile(app, s, p, mixed) {
 		h("p", { class: "services" }, s.pxe.guarded ? h("span", { class: open ? "service on" : "service" }, "PXE service ", open ? "open" : p.live ? "closed" : "not known") : null,
 			s.floating_ip ? h("span", { class: holds ? "service on" : "service" }, holds ? "floating IP" : p.live ? "no floating IP" : "floating IP not known") : null),
 		h("dl", null, row("Contact", contact(p)), row("Applied up to", p.applied_index ? count(p.applied_index) : "–"), row("Lag", p.lag < 0 ? "–" : p.lag === 0 ? "none" : `${count(p.lag)} ${p.lag === 1 ? "entry" : "entries"}`),
+			p.log_write_ms > 0 ? row("Disk", `${p.log_write_ms < 10 ? p.log_write_ms.toFixed(1) : Math.round(p.log_write_ms)} ms a write`, p.log_write_ms > slowDisk) : null,
 			p.leader ? row("Term", s.term) : null, Math.abs(p.clock_skew_ms) > 100 ? row("Clock", `${span(Math.abs(p.clock_skew_ms))} ${p.clock_skew_ms > 0 ? "ahead" : "behind"}`) : null,
 			row("Version", p.version || "–", mixed), p.refuses_to_lead ? row("Does not lead", p.refuses_to_lead) : null),
-		app.user.operator ? h("p", { class: "tools" }, p.live && p.voter && !p.leader && !p.maintenance ? h("button", { onclick: () => transfer(app, p.name) }, "Make leader", h("span", { class: "unseen" }, " ", p.name)) : null,
+		app.user.operator && changeable(s) ? h("p", { class: "tools" }, p.live && p.voter && !p.leader && !p.maintenance ? h("button", { onclick: () => transfer(app, p.name) }, "Make leader", h("span", { class: "unseen" }, " ", p.name)) : null,
 			h("button", { onclick: () => maintain(app, p.name, !p.maintenance) }, p.maintenance ? "End maintenance" : "Maintenance", h("span", { class: "unseen" }, " ", p.name))) : null);
 }
 
@@ -97,6 +96,6 @@ function clusterActions(app, s) {
 	if (s.failover) lists.push(h("li", null, h("a", { href: "#kube" }, "Kube nodes"), `: mode ${s.failover.mode}, ${s.failover.open} remediations open, ${s.failover.stuck} stuck${s.failover.paused ? ", paused" : ""}`));
 	if (s.leases) lists.push(h("li", null, h("a", { href: "#leases" }, "Leases"), `: ${count(s.leases.held)} held, of ${count(s.leases.known)}`));
 	return h("section", { class: "foot" }, lists.length ? h("ul", null, lists) : null,
-		app.user.operator ? h("p", null, h("button", { onclick: () => drill(app) }, "Rehearse a change of leader …")) : null,
+		app.user.operator ? h("p", null, changeable(s) ? h("button", { onclick: () => drill(app) }, "Rehearse a change of leader …") : h("span", { class: "hint" }, "Without a quorum this page offers no changes.")) : null,
 		h("p", { class: "hint" }, `Cluster ${s.cluster_id}, log applied up to ${count(s.applied_index)}, ${s.version}`));
 }

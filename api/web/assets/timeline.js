@@ -2,6 +2,7 @@
 // one axis, so that an overlap would be seen and a gap can be read off.
 
 import { clock, empty, h, patch, s, span, time } from "./dom.js";
+import { named, said } from "./names.js";
 import { kinds, now } from "./net.js";
 
 const keep = 4000; // events; the cluster keeps more
@@ -129,7 +130,7 @@ export class Timeline {
 
 	mark(e, x, y) {
 		const back = e.action === "connected" || e.action === "joined";
-		const label = `${e.text || e.action} at ${clock(new Date(e.at))}`;
+		const label = `${named(e.text || e.action)} at ${clock(new Date(e.at))}`;
 		return s("svg", { x: x(e.at), y: y + 2, overflow: "visible", "data-key": e.id, ...this.button(label, [e]) }, s("title", null, label),
 			e.kind === "remediation" ? s("path", { class: "k-remediation", d: "M0 0l6 6-6 6-6-6z" }) : s("path", { class: back ? "k-back" : "k-lost", d: back ? "M0 0l6 9h-12z" : "M0 9l6-9h-12z" }));
 	}
@@ -153,5 +154,5 @@ export class Timeline {
 }
 
 export const eventList = (events) => h("ol", { class: "events", tabindex: "0", "aria-label": "Events" }, events.map((e) => h("li", { "data-key": e.id },
-	time(e.time), h("span", { class: "tag k-" + e.kind }, e.kind), h("span", { class: "text" }, e.text || `${e.action} ${e.peer || ""}`),
+	time(e.time), h("span", { class: "tag k-" + e.kind }, e.kind), h("span", { class: "text" }, said(e.text || `${e.action} ${e.peer || ""} ${e.node || ""}`)),
 	e.node ? h("a", { href: "#machines?q=" + encodeURIComponent(e.node) }, "machine") : null)));
