@@ -186,6 +186,7 @@ func (b *Browser) call(ctx context.Context, session, method string, params map[s
 type Page struct {
 	b       *Browser
 	session string
+	target  string
 
 	mu     sync.Mutex // guards the rest
 	errors []string   // of its console
@@ -202,7 +203,7 @@ func (b *Browser) Open(ctx context.Context) (*Page, error) {
 		&attached); err != nil {
 		return nil, err
 	}
-	p := &Page{b: b, session: attached.SessionID}
+	p := &Page{b: b, session: attached.SessionID, target: target.TargetID}
 	b.mu.Lock()
 	b.pages[p.session] = p
 	b.mu.Unlock()
@@ -212,6 +213,14 @@ func (b *Browser) Open(ctx context.Context) (*Page, error) {
 		}
 	}
 	return p, nil
+}
+
+// Close closes the tab.
+func (p *Page) Close(ctx context.Context) error {
+	p.b.mu.Lock()
+	delete(p.b.pages, p.session)
+	p.b.mu.Unlock()
+	return p.b.call(ctx, "", "Target.closeTarget", map[string]any{"targetId": p.target}, nil)
 }
 
 // Do sends a command of the protocol to the tab.

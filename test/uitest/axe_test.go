@@ -91,6 +91,7 @@ func TestAccessible(t *testing.T) {
 		{"drawer", "#machines", "#machines .hint", "60 of 60", `document.querySelector(".row").click()`},
 		{"dialog", "#machines", "#machines .hint", "60 of 60",
 			`document.querySelector(".row").click(); [...document.querySelectorAll("#drawer button")].find((b) => b.innerText.startsWith("Start")).click()`},
+		{"pxe", "#heard", "main", "Machines that asked to boot", ""},
 		{"rules", "#rules", "main", "no rule", ""}, {"members", "#members", "main", "peer3", ""},
 		{"doctor", "#doctor", "main", "3 hosts examined", ""},
 	}

@@ -19,9 +19,7 @@ func TestLeaderIsKilled(t *testing.T) {
 	p := browse(t, s.front.URL+"/ui/")
 	p.shows(".verdict", "One more host may be lost.")
 	leader := p.text(".tile.lead h3")
-	s.mu.Lock()
-	s.at = slices.IndexFunc(s.Peers(), func(o sandbox.Peer) bool { return o.Name == leader })
-	s.mu.Unlock()
+	s.front.MoveTo(slices.IndexFunc(s.Peers(), func(o sandbox.Peer) bool { return o.Name == leader }))
 	p.shows("#freshness", "live, from "+leader)
 	p.eval(`window.opened = true`)
 	revive := s.killLeader(t)
@@ -119,5 +117,5 @@ func TestHostileMachine(t *testing.T) {
 	if shown := p.text("#drawer"); strings.Count(shown, "x") > 5_000 {
 		t.Errorf("%d characters of a megabyte are shown outside of the raw data", strings.Count(shown, "x"))
 	}
-	p.quiet()
+	p.quiet(noData)
 }

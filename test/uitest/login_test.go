@@ -40,9 +40,7 @@ func TestLogin(t *testing.T) {
 	p.shows("#user", "root")
 	leader := p.text(".tile.lead h3")
 	at := slices.IndexFunc(s.Peers(), func(o sandbox.Peer) bool { return o.Name == leader })
-	s.mu.Lock()
-	s.at = at // leadership is moved by the leader; its peer has not seen this session yet
-	s.mu.Unlock()
+	s.front.MoveTo(at) // leadership is moved by the leader; its peer has not seen this session yet
 	next := s.Peers()[(at+1)%3].Name
 	p.shows("#freshness", "live, from "+leader)
 	p.picture("operator")

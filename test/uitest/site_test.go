@@ -6,19 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/test/chromium"
+	"github.com/trivet-ha/trivet/test/floating"
 	sandbox "github.com/trivet-ha/trivet/test/sandbox/site"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -27,14 +22,10 @@ import (
 // limit bounds what the page shows of a change: an introspection takes seconds.
 const limit = 30 * time.Second
 
-// site is a cluster, and in front of it what a floating IP is: one address that leads
-// to a peer that answers.
+// site is a cluster in this process.
 type site struct {
 	*sandbox.Sandbox
-	front *httptest.Server
-
-	mu sync.Mutex // guards the rest
-	at int        // index of the peer that answers
+	front *floating.Address
 }
 
 // killLeader kills the peer that leads. It is dead until what is returned is called:
@@ -53,16 +44,6 @@ func (s *site) killLeader(t *testing.T) (revive func()) {
 	}
 }
 
-// moveFrom moves the address to the next peer, once for all requests that the host at
-// an address did not answer.
-func (s *site) moveFrom(host string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, err := url.Parse(s.Peers()[s.at].URL); err == nil && at.Host == host {
-		s.at = (s.at + 1) % len(s.Peers())
-	}
-}
-
 func openSite(t *testing.T, nodes int) *site {
 	t.Helper()
 	return openSiteOf(t, sandbox.Options{Nodes: nodes})
@@ -78,29 +59,15 @@ func openSiteOf(t *testing.T, o sandbox.Options) *site {
 		t.Fatal(err)
 	}
 	s := &site{Sandbox: made}
-	s.front = httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			to, err := url.Parse(made.Peers()[s.at].URL)
-			if err != nil {
-				panic(err) // of an address that the sandbox made
-			}
-			r.SetURL(to)
-			r.Out.Host = r.In.Host
-		},
-		FlushInterval: -1, // as events come
-		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
-			if !errors.Is(err, context.Canceled) { // the page gave the request up
-				s.moveFrom(r.URL.Host)
-			}
-			panic(http.ErrAbortHandler) // the connection ends, as that to a dead host
-		},
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	})
+	var urls []string
+	for _, p := range made.Peers() {
+		urls = append(urls, p.URL)
+	}
+	if s.front, err = floating.Open(urls); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		s.front.CloseClientConnections()
-		s.front.Close()
+		s.front.End()
 		if err := made.Close(); err != nil {
 			t.Error(err)
 		}

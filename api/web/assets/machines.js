@@ -166,7 +166,7 @@ export class Machines {
 		const box = document.getElementById("drawer");
 		patch(box);
 		this.drawDrawer();
-		box.onclose = () => { this.open = null; };
+		box.onclose = () => { if (!box.open) this.open = null; }; // it is told late, when another may be open
 		box.onclick = (e) => { if (e.target === box) box.close(); };
 		if (!box.open) box.showModal();
 		await this.fill();
@@ -233,7 +233,7 @@ export class Machines {
 		// Of an old introspection the cluster has no events any more.
 		const dates = steps.length || !record ? null : h("p", null, "Started ", time(record.started_at && record.started_at + "Z"), ", ended ", time(record.finished_at && record.finished_at + "Z"), ".");
 		if (!steps.length && !boot) return dates;
-		return [dates, gantt(steps, boot, active.includes((record && record.state) || m.row.state)), events.length ? h("details", null, h("summary", null, `${count(events.length)} events`), eventList(events.slice().reverse())) : null];
+		return [dates, gantt(steps, boot, (boot && boot.awaited) || active.includes((record && record.state) || m.row.state)), events.length ? h("details", null, h("summary", null, `${count(events.length)} events`), eventList(events.slice().reverse())) : null];
 	}
 
 	boot(x) {
