@@ -17,7 +17,8 @@ import (
 
 // Status is 'trivet status'.
 func Status(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	return &cobra.Command{
+	browser := false
+	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show how the cluster stands, as this peer sees it; needs no quorum",
 		Long: "Show how the cluster stands, as this peer sees it: who leads, who answers and for how long who does not, on which host machines can\n" +
@@ -28,11 +29,14 @@ func Status(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 			"Degraded: something is broken, or one more loss would break it: a peer is silent, no further voter may be lost although there are three,\n" +
 			"a host cannot filter PXE or reach Ironic, and the like. -o json says it for each warning (severity); docs/operate.md lists them.\n" +
 			"Clusters of one or two voters are healthy while all answer, with a warning.",
-		Example: "  trivet status\n  trivet status -o json\n  trivet status -o wide",
+		Example: "  trivet status\n  trivet status --open-browser\n  trivet status -o json\n  trivet status -o wide",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var s api.Status
 			if err := peer.Call(c.Context(), "GET", "/v1/status", nil, &s); err != nil {
 				return local.Explained(set, err)
+			}
+			if browser {
+				return openPage(c.Context(), t, peer, set, s)
 			}
 			if err := printStatus(t, s); err != nil {
 				return err
@@ -40,6 +44,9 @@ func Status(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 			return healthError(s)
 		},
 	}
+	c.Flags().BoolVar(&browser, "open-browser", false,
+		"show the peer's page in a browser instead, by xdg-open, and print its address")
+	return c
 }
 
 // healthError is nil for a healthy cluster.
