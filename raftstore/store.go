@@ -152,8 +152,9 @@ type Stats struct {
 	Term        uint64
 	LastIndex   uint64
 	Applied     uint64
-	LastContact time.Time // with the leader; zero on the leader and before any
-	LogBytes    uint64    // since the last snapshot
+	LastContact time.Time     // with the leader; zero on the leader and before any
+	LogBytes    uint64        // since the last snapshot
+	WriteTook   time.Duration // of the newest log writes, their median
 }
 
 // Stats returns figures of the moment; it never blocks on the disk.
@@ -165,6 +166,7 @@ func (s *Store) Stats() Stats {
 		Applied:     s.raft.AppliedIndex(),
 		LastContact: s.raft.LastContact(),
 		LogBytes:    s.log.Bytes(),
+		WriteTook:   s.log.Took(),
 	}
 }
 
@@ -174,9 +176,6 @@ func (s *Store) DiskFailure() (time.Time, error) { return s.log.Failure() }
 
 // Writing returns for how long the present log write has been under way.
 func (s *Store) Writing() time.Duration { return s.log.Writing() }
-
-// WriteTook returns how long the newest log writes took, their median.
-func (s *Store) WriteTook() time.Duration { return s.log.Took() }
 
 // Mute makes this peer's transport fail what a leader or a candidate sends, so
 // that the others elect although raft here still believes it leads.

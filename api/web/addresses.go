@@ -53,7 +53,7 @@ func (b *addressBook) search(v fsm.View, text string) (found map[string]bool, le
 		if rec.Unprocessed.IsZero() {
 			continue
 		}
-		told, known := b.readLocked(v, rec.Unprocessed, &unpacked)
+		told, known := b.readLocked(v, rec.Node, rec.Unprocessed, &unpacked)
 		if !known {
 			left++
 		} else if strings.Contains(told.bmc, text) {
@@ -72,7 +72,7 @@ func (b *addressBook) addresses(v fsm.View, rows []machine) {
 		if m.document.IsZero() {
 			continue
 		}
-		told, _ := b.readLocked(v, m.document, &unpacked) // one that is too much now is read by the next
+		told, _ := b.readLocked(v, m.UUID, m.document, &unpacked) // one too many is read by the next
 		if told.bmc != "" && len(m.BMC) == 0 {
 			rows[i].BMC = []string{told.bmc}
 		}
@@ -82,9 +82,9 @@ func (b *addressBook) addresses(v fsm.View, rows []machine) {
 	}
 }
 
-// readLocked returns the addresses of a document; ok is false for one that would unpack more
-// than the bound, unpacked being what was.
-func (b *addressBook) readLocked(v fsm.View, hash blobs.Hash, unpacked *int) (told addresses, ok bool) {
+// readLocked returns the addresses of a node's document; ok is false for one that would unpack
+// more than the bound, unpacked being what was.
+func (b *addressBook) readLocked(v fsm.View, node string, hash blobs.Hash, unpacked *int) (told addresses, ok bool) {
 	if told, known := b.told[hash]; known {
 		return told, true
 	}
@@ -100,7 +100,7 @@ func (b *addressBook) readLocked(v fsm.View, hash blobs.Hash, unpacked *int) (to
 		told, err = addressesOf(document)
 	}
 	if err != nil {
-		b.logger.Debug("read addresses of a stored document failed", "document", hash, "err", err)
+		b.logger.Debug("read addresses of a stored document failed", "node", node, "err", err)
 	}
 	b.told[hash] = told
 	return told, true

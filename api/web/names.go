@@ -14,7 +14,7 @@ type nameList struct {
 	Names map[string]string `json:"names"` // by UUID, of those that have one
 }
 
-// names answers with the names of nodes, which the page shows beside their UUIDs.
+// names answers with the names of nodes, which the page shows next to their UUIDs.
 func (p *Page) names(w http.ResponseWriter, r *http.Request) {
 	wanted := strings.Split(strings.ToLower(r.URL.Query().Get("node")), ",")
 	if len(wanted) > maxNamed {

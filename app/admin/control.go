@@ -3,6 +3,7 @@ package admin
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -97,7 +98,8 @@ func (c *Control) PeerHandler() http.Handler {
 
 // class is the class of a route: what the page at /ui/ shows to every user costs what it costs.
 func class(method, path string) admission.Class {
-	if method == http.MethodGet && (path == "/v1/firewall"+explain+":machine" || path == "/v1/firewall"+heard || path == "/v1/events") {
+	if method == http.MethodGet &&
+		slices.Contains([]string{"/v1/firewall" + explain + ":machine", "/v1/firewall" + heard, "/v1/events"}, path) {
 		return admission.Dear
 	}
 	return admission.Request

@@ -53,7 +53,7 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 	f.Gauge("raft_write_seconds", "For how long the present write to the log has been under way.",
 		func() float64 { return store.Writing().Seconds() })
 	f.Gauge("raft_write_median_seconds", "How long the newest writes to the log took, their median.",
-		func() float64 { return store.WriteTook().Seconds() })
+		func() float64 { return store.Stats().WriteTook.Seconds() })
 	f.Gauge("leader_token", "Fencing token of the newest leadership this peer knows.", func() float64 {
 		return float64(store.View().Leadership().Token)
 	})

@@ -59,7 +59,7 @@ func encodeReport(r hostReport) json.RawMessage {
 
 func (s *Self) hostReport(v fsm.View) hostReport {
 	return hostReport{Guarded: s.Door.Driver != host.Noop, Knows: fsm.Version,
-		WriteMS: millis(s.Members.Log.WriteTook()),
+		WriteMS: millis(s.Members.Log.Stats().WriteTook),
 		Door:    s.Door.pass(v), Address: s.Door.floating(v),
 		Warnings: s.hostWarnings(v)}
 }

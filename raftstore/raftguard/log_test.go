@@ -83,7 +83,8 @@ func TestNewestWritesAreTimed(t *testing.T) {
 			writes int
 			takes  time.Duration
 			want   time.Duration
-		}{{1, time.Second, time.Second}, {9, time.Millisecond, time.Millisecond}, {40, 20 * time.Millisecond, 20 * time.Millisecond},
+		}{{1, time.Second, time.Second}, {9, time.Millisecond, time.Millisecond},
+			{40, 20 * time.Millisecond, 20 * time.Millisecond},
 			{3, time.Second, 20 * time.Millisecond}, {newestWrites, time.Millisecond, time.Millisecond}} {
 			if got := write(c.writes, c.takes); got != c.want {
 				t.Errorf("took: after %d writes of %v: %v, want %v", c.writes, c.takes, got, c.want)
