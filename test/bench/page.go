@@ -194,6 +194,9 @@ func (s *apiSite) commits(ctx context.Context, browser *chromium.Browser, front 
 			return err
 		}
 		took = append(took, time.UnixMilli(int64(at)).Sub(began))
+		if err := deleteRule(c, n); err != nil {
+			return err
+		}
 	}
 	s.bench.Report.Add("page.commit_ms", took.Quantile(0.9).Seconds()*1000, "ms", AtMost(commitGoal),
 		fmt.Sprintf("the 90th of 100, from the request on: %v; until it was answered %v", took, committed))
@@ -202,14 +205,25 @@ func (s *apiSite) commits(ctx context.Context, browser *chromium.Browser, front 
 
 // makeRule makes an event, and returns a word of its sentence.
 func makeRule(c *webConn, n int) (uuid string, err error) {
-	uuid = fmt.Sprintf("00000000-0000-4000-9000-%012d", n)
-	body := fmt.Appendf(nil, `{"uuid": %q, "description": "bench", "conditions": [], "actions": []}`, uuid)
+	uuid = ruleCalled(n)
+	body := fmt.Appendf(nil, `{"uuid": %q, "description": "bench", "conditions": [{"op": "eq", "field": "none", "value": "x"}],
+		"actions": [{"action": "set-attribute", "path": "/extra/bench", "value": "x"}]}`, uuid)
 	status, answer, err := c.do(http.MethodPost, "/v1/rules", body)
 	if err == nil && status != http.StatusCreated && status != http.StatusOK {
 		err = fmt.Errorf("make a rule: answered %d: %s", status, answer)
 	}
 	return uuid, err
 }
+
+func deleteRule(c *webConn, n int) error {
+	status, answer, err := c.do(http.MethodDelete, "/v1/rules/"+ruleCalled(n), nil)
+	if err == nil && status != http.StatusNoContent {
+		err = fmt.Errorf("delete a rule: answered %d: %s", status, answer)
+	}
+	return err
+}
+
+func ruleCalled(n int) string { return fmt.Sprintf("00000000-0000-4000-9000-%012d", n) }
 
 // reconnects kills the peer that answers, which leads, and takes the time until the page is
 // live again from another one.
@@ -350,7 +364,7 @@ func (s *apiSite) rules(ctx context.Context, p *process, rate int) error {
 		if n%2 == 0 {
 			_, err = makeRule(c, first+n)
 		} else {
-			_, _, err = c.do(http.MethodDelete, fmt.Sprintf("/v1/rules/00000000-0000-4000-9000-%012d", first+n-1), nil)
+			err = deleteRule(c, first+n-1)
 		}
 		if err != nil {
 			return err
@@ -405,15 +419,17 @@ func (s *streams) read(body io.ReadCloser) {
 // without, in turns.
 func (s *apiSite) eventCost(ctx context.Context) error {
 	var with, without []float64
-	each := s.bench.Nodes / costTurns
-	for turn := range costTurns {
+	each := s.bench.Nodes / (costTurns + 1)
+	for turn := range costTurns + 1 {
 		used, err := s.introspectWith(ctx, turn*each, each, turn%2*costStreams)
 		if err != nil {
 			return fmt.Errorf("introspections, turn %d: %w", turn, err)
 		}
-		if turn%2 == 0 {
+		switch {
+		case turn == 0: // peers that have just started work with a heap that grows
+		case turn%2 == 0:
 			without = append(without, used)
-		} else {
+		default:
 			with = append(with, used)
 		}
 	}
