@@ -198,6 +198,39 @@ func client6(m *dhcpv6.Message) (c boots.Client, arch uint16) {
 	return boots.OtherClient, arch
 }
 
+// clientMAC finds the MAC of the client of a message of DHCP over IPv4 without reading it all;
+// over IPv6 that of the end of the frame that is the client's, behind a relay that of the address
+// by which the relay knows it, else the relay's.
+func clientMAC(f frame) string {
+	const at, length = 28, 6 // of DHCP over IPv4
+	const peer, half = 18, 8 // of the address of a relay's client
+	switch {
+	case f.src.Addr().Is4() && len(f.body) >= at+length:
+		return net.HardwareAddr(f.body[at : at+length]).String()
+	case f.dst.Port() == client6Port:
+		return f.to.String()
+	case f.relays6() && len(f.body) >= peer+2*half:
+		if mac, err := dhcpv6.GetMacAddressFromEUI64(net.IP(f.body[peer : peer+2*half])); err == nil {
+			return mac.String()
+		}
+	}
+	return f.from.String()
+}
+
+// relays6 reports whether a message of DHCPv6 is between a relay and a server.
+func (f frame) relays6() bool {
+	return f.src.Addr().Is6() && len(f.body) > 0 && (f.body[0] == byte(dhcpv6.MessageTypeRelayForward) ||
+		f.body[0] == byte(dhcpv6.MessageTypeRelayReply))
+}
+
+// answers reports whether a message of DHCP is of a server.
+func (f frame) answers() bool {
+	if f.src.Addr().Is4() {
+		return len(f.body) > 0 && f.body[0] == byte(dhcpv4.OpcodeBootReply)
+	}
+	return f.dst.Port() == client6Port || f.relays6() && f.body[0] == byte(dhcpv6.MessageTypeRelayReply)
+}
+
 // addressText is "" for none.
 func addressText(ip net.IP) string {
 	at, ok := netip.AddrFromSlice(ip)

@@ -12,9 +12,14 @@ import (
 // sampled-th block of TFTP, and each block of a size that servers do not choose, as the last one
 // of a file mostly is; and segments of TCP that begin a request for a file or its answer. Of IPv6
 // it hands on DHCP and requests of TFTP. Frames with a VLAN tag are of another network than the
-// interface's.
+// interface's: the kernel takes the tag off before it shows a frame, and tells it aside.
 func filter() ([]bpf.RawInstruction, error) {
 	var p program
+	p.add(bpf.LoadExtension{Num: bpf.ExtVLANTagPresent})
+	p.jump(bpf.JumpEqual, 0, "untagged", "")
+	p.add(bpf.LoadExtension{Num: bpf.ExtVLANTag})
+	p.jump(bpf.JumpBitsSet, 0x0fff, "drop", "") // 0 is a priority alone
+	p.label("untagged")
 	p.load(12, 2)
 	p.jump(bpf.JumpEqual, unix.ETH_P_ARP, "keep", "")
 	p.jump(bpf.JumpEqual, unix.ETH_P_IPV6, "six", "")

@@ -18,7 +18,8 @@ func TestFilter(t *testing.T) {
 	if !ok {
 		t.Fatal("the program has instructions that nobody knows")
 	}
-	vm, err := bpf.NewVM(all)
+	const tag = 4 // instructions that ask the kernel for the VLAN, which no other machine can (see TestRealWire)
+	vm, err := bpf.NewVM(all[tag:])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@ type heard struct {
 	system                                           []boots.Step // other files that were fetched: what a script names
 	ipxe                                             bool         // iPXE asked
 	own                                              []string     // addresses of the DHCP server of the peers' hosts
+	gap                                              bool         // not all was heard
 }
 
 func sortSteps(t boots.Track) (h heard) {
@@ -75,6 +76,8 @@ func sortSteps(t boots.Track) (h heard) {
 			h.failed = append(h.failed, s)
 		case boots.Abandoned:
 			h.abandoned = append(h.abandoned, s)
+		case boots.Unheard:
+			h.gap = true
 		}
 	}
 	for _, s := range t.Steps {
@@ -180,8 +183,8 @@ func findForeign(_ Machine, h heard) string {
 		}
 		return fmt.Sprintf("another DHCP server, %s from %s, offered it %s%s", s.Server, s.ServerMAC, s.Address, chosen)
 	}
-	for _, s := range h.chose {
-		if s.Server != "" && len(h.own) > 0 && !slices.Contains(h.own, s.Server) {
+	for _, s := range h.chose { // the answers of this host are heard, but for those in a gap
+		if s.Server != "" && (len(h.own) > 0 || !h.gap) && !slices.Contains(h.own, s.Server) {
 			return fmt.Sprintf("it chose the offer of another DHCP server, %s, which was not heard here", s.Server)
 		}
 	}

@@ -23,7 +23,8 @@ type frame struct {
 	ether    uint16 // its EtherType
 	proto    uint8  // of IP
 	src, dst netip.AddrPort
-	body     []byte // of the datagram or segment; of an ARP packet all of it
+	body     []byte // of the datagram or segment, as far as it is in the frame; of an ARP packet all of it
+	size     int    // of the body of a datagram that is whole: fragments and frames that are cut off have less
 }
 
 // readFrame takes the headers off a frame. ok is false for what is cut off in them, for
@@ -86,6 +87,13 @@ func (f *frame) readPorts(src, dst netip.Addr, b []byte) bool {
 	f.src = netip.AddrPortFrom(src, binary.BigEndian.Uint16(b))
 	f.dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[2:]))
 	f.body = b[header:]
+	if f.proto == unix.IPPROTO_UDP {
+		f.size = int(binary.BigEndian.Uint16(b[4:])) - udpHeader
+		if f.size < 0 {
+			return false
+		}
+		f.body = f.body[:min(f.size, len(f.body))]
+	}
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,9 +30,6 @@ const noteLimit = 5 * time.Second
 // listenAgain is the pause after the interface could not be listened to.
 const listenAgain = 5 * time.Second
 
-// maxLeased bounds the addresses whose machines are remembered.
-const maxLeased = 10_000
-
 // Wire is what passes the interface on which machines boot. Listen hands on frames until ctx
 // ends or it fails; own is the interface's MAC, which answers of this host come from.
 type Wire interface {
@@ -50,9 +48,11 @@ type Recorder struct {
 	err       error                   // why nothing is heard; nil: the recorder listens, or does not lead
 	pending   map[string]*boots.Track // what is not committed yet, by node
 	resumed   map[string]bool         // nodes whose gap was told in this leadership
-	leased    map[netip.Addr]string   // MACs of machines under introspection, by their addresses
+	leases    leases
 	transfers transfers
+	shares    shares
 	strangers strangers
+	unread    int // messages beyond the budgets
 }
 
 // New returns the duty.
@@ -65,14 +65,18 @@ func New(wire Wire, log firewall.Log, peer string, logger *slog.Logger) *Recorde
 // forget begins a leadership; strangers stay, since they are for display.
 func (r *Recorder) forget() {
 	r.pending, r.resumed = make(map[string]*boots.Track), make(map[string]bool)
-	r.leased, r.transfers.open = make(map[netip.Addr]string), make(map[netip.AddrPort]*transfer)
+	r.leases, r.transfers = newLeases(), newTransfers()
 }
 
 // Run listens until ctx ends. Nothing that Trivet promises depends on it: what fails is logged
 // once and tried again.
 func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
+	v, _ := r.log.Changed()
 	r.mu.Lock()
 	r.forget()
+	r.leases.recall(v, func(track boots.Track, mac string) bool {
+		return slices.Contains(r.nodesOf(v, mac), expected{track.Node, track.Begun})
+	}, time.Now())
 	r.mu.Unlock()
 	var listening sync.WaitGroup
 	defer listening.Wait()
@@ -120,11 +124,11 @@ func (r *Recorder) Err() error {
 }
 
 // Strangers are the machines that asked to boot here and are not under introspection, the newest
-// first, and how many of their messages were not read.
+// first, and how many messages of theirs and of others were beyond the budgets and not read.
 func (r *Recorder) Strangers() (all []Stranger, unread int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.strangers.list(), r.strangers.unread
+	return r.strangers.list(), r.unread
 }
 
 // hear reads one frame.
@@ -135,22 +139,52 @@ func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
 	}
 	v, _ := r.log.Changed()
 	if mac, at, ok := f.arpSender(); ok {
-		if r.leased[at] == mac.String() {
-			r.add(v, mac.String(), boots.Step{Kind: boots.Spoke, Address: at.String()}, now)
-		}
+		r.hearARP(v, mac, at, now)
 		return
 	}
 	if read := dhcpReader(f); read != nil {
 		r.hearDHCP(v, f, read, own, now)
 		return
 	}
-	mac, ok := r.machineOf(f)
-	if !ok {
-		return
+	r.hearTransfer(v, f, now)
+}
+
+// hearARP reads who speaks from an address that was given by DHCP.
+func (r *Recorder) hearARP(v fsm.View, from net.HardwareAddr, at netip.Addr, now time.Time) {
+	mac := r.leases.holder(at, from)
+	if mac != "" && mac == from.String() && r.admit(v, side{mac: mac}, now) {
+		r.add(v, boots.Step{Kind: boots.Spoke, MAC: mac, Address: at.String()}, now)
+	}
+}
+
+// hearTransfer reads a frame of a file on its way. Machines that are awaited alone begin a
+// transfer: of the one that was given the address, also behind a router, else the one that the
+// frame names.
+func (r *Recorder) hearTransfer(v fsm.View, f frame, now time.Time) {
+	mac := ""
+	if f.asksForFile() {
+		if mac = r.leases.holder(f.src.Addr(), f.from); mac == "" && f.dst.Port() == tftpPort {
+			mac = f.from.String()
+		}
+		if !r.admit(v, side{mac: mac}, now) {
+			return
+		}
 	}
 	for _, step := range r.transfers.hear(f, mac, now) {
-		r.add(v, mac, step, now)
+		r.add(v, step, now)
 	}
+}
+
+// admit reports whether a machine is awaited and may have one more message read.
+func (r *Recorder) admit(v fsm.View, of side, now time.Time) bool {
+	if len(r.nodesOf(v, of.mac)) == 0 {
+		return false
+	}
+	if !r.shares.admit(of, now) {
+		r.unread++
+		return false
+	}
+	return true
 }
 
 // dhcpReader is what reads the frame, nil if its ports are not DHCP's.
@@ -169,12 +203,18 @@ func dhcpReader(f frame) func(frame) (message, bool) {
 	return nil
 }
 
-// hearDHCP reads a message of a machine, or to it. Those of machines that are not under
-// introspection are read within a budget.
+// hearDHCP reads a message of a machine, or to it, within the budget of the machine, or of all
+// that are not under introspection.
 func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool), own net.HardwareAddr,
 	now time.Time) {
 	mac := clientMAC(f)
-	if len(r.nodesOf(v, mac)) == 0 && !r.strangers.admit(now) {
+	r.leases.answered(f, mac)
+	if len(r.nodesOf(v, mac)) > 0 {
+		if !r.admit(v, side{mac, f.answers()}, now) {
+			return
+		}
+	} else if !r.strangers.budget.AllowN(now, 1) {
+		r.unread++
 		return
 	}
 	s, ok := read(f)
@@ -189,38 +229,11 @@ func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool
 		r.strangers.note(s, now)
 		return
 	}
-	if at, err := netip.ParseAddr(s.step.Address); err == nil && s.step.Kind == boots.Leased &&
-		len(r.leased) < maxLeased {
-		r.leased[at] = s.mac
+	if at, err := netip.ParseAddr(s.step.Address); err == nil && s.step.Kind == boots.Leased {
+		r.leases.grant(at, s.mac, s.step.Relay != "")
 	}
-	r.add(v, s.mac, s.step, now)
-}
-
-// clientMAC finds the MAC of the client of a message of DHCP over IPv4 without reading it all;
-// over IPv6 that of the end of the frame that is the client's, or its relay's.
-func clientMAC(f frame) string {
-	const at, length = 28, 6
-	switch {
-	case f.src.Addr().Is4() && len(f.body) >= at+length:
-		return net.HardwareAddr(f.body[at : at+length]).String()
-	case f.dst.Port() == client6Port:
-		return f.to.String()
-	}
-	return f.from.String()
-}
-
-// machineOf is the MAC of the machine whose transfer a frame belongs to: the one that was given
-// the address, also behind a router, else the one that the transfer or the frame names.
-func (r *Recorder) machineOf(f frame) (mac string, ok bool) {
-	for _, end := range []netip.AddrPort{f.src, f.dst} {
-		if mac, ok := r.leased[end.Addr()]; ok {
-			return mac, true
-		}
-		if t := r.transfers.open[end]; t != nil {
-			return t.mac, true
-		}
-	}
-	return f.from.String(), f.dst.Port() == tftpPort
+	s.step.MAC = s.mac
+	r.add(v, s.step, now)
 }
 
 // expected is a node whose machine is awaited, and its introspection; zero where Ironic itself
@@ -247,16 +260,16 @@ func (r *Recorder) nodesOf(v fsm.View, mac string) []expected {
 	return all
 }
 
-// add keeps a step of a machine until it is committed.
-func (r *Recorder) add(v fsm.View, mac string, step boots.Step, now time.Time) {
-	for _, e := range r.nodesOf(v, mac) {
+// add keeps a step of a machine, which its MAC names, until it is committed.
+func (r *Recorder) add(v fsm.View, step boots.Step, now time.Time) {
+	for _, e := range r.nodesOf(v, step.MAC) {
 		t := r.pending[e.node]
 		if t == nil || t.Begun != e.begun {
 			t = &boots.Track{Node: e.node, Begun: e.begun}
 			r.pending[e.node] = t
 			r.tellGap(v, t, now)
 		}
-		step.MAC, step.Peer, step.Count = mac, r.peer, 1
+		step.Peer, step.Count = r.peer, 1
 		step.FirstMillis, step.LastMillis = now.UnixMilli(), now.UnixMilli()
 		t.Add(step)
 	}
@@ -282,10 +295,8 @@ func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 	v, _ := r.log.Changed()
 	r.mu.Lock()
 	now := time.Now()
-	for mac, steps := range r.transfers.quiet(now) {
-		for _, step := range steps {
-			r.add(v, mac, step, now)
-		}
+	for _, step := range r.transfers.quiet(now) {
+		r.add(v, step, now)
 	}
 	if v.Admits(boots.Note{}) != nil {
 		clear(r.pending) // a peer of an older release could not read it
@@ -309,11 +320,12 @@ func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 	limited, cancel := context.WithTimeout(ctx, noteLimit)
 	defer cancel()
 	res, err := a.Propose(limited, c)
-	if err == nil {
-		err = res.Err()
-	}
 	if err != nil {
 		r.giveBack(taken)
+	} else {
+		err = res.Err() // what the log refuses once, it refuses always
+	}
+	if err != nil {
 		return fmt.Errorf("commit %d steps of booting machines: %w", len(c.Heard), err)
 	}
 	return nil

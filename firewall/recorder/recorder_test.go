@@ -37,7 +37,7 @@ const (
 // stage is a network with this host, whose MAC is own, and a leadership.
 type stage struct {
 	firewall.Proof
-	t      *testing.T
+	t      testing.TB
 	log    *memlog.Log
 	frames chan []byte
 	r      *Recorder
@@ -45,7 +45,7 @@ type stage struct {
 
 var own = net.HardwareAddr{0x52, 0x54, 0, 0xff, 0, 1}
 
-func newStage(t *testing.T) *stage {
+func newStage(t testing.TB) *stage {
 	s := &stage{t: t, log: memlog.New(t), frames: make(chan []byte)}
 	s.r = New(s, s, "a", slog.New(slog.DiscardHandler))
 	if _, err := s.log.DoAsLeader(introspection.PutInspected{
@@ -300,6 +300,12 @@ func TestFindings(t *testing.T) {
 			s.send(ask(s.t, machine1, dhcpv4.MessageTypeRequest,
 				dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 9)))))
 		}, "", "foreign-server not-fetched"},
+		"denied, and chooses a server that is not heard": {func(s *stage) {
+			relayed := dhcpv4.WithGatewayIP(net.IPv4(198, 51, 100, 1))
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, append(firmware(7), relayed)...))
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeRequest, relayed,
+				dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(198, 51, 100, 9)))))
+		}, "its relay's requests are dropped", "denied foreign-server"},
 		"refused address": {func(s *stage) {
 			asks(s)
 			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeNak, ""))
@@ -454,31 +460,4 @@ func (f *failingAuthority) Propose(ctx context.Context, c fsm.Command) (fsm.Resu
 		return fsm.Result{}, f.err
 	}
 	return f.stage.Propose(ctx, c)
-}
-
-// Frames of anybody end no recorder, and cost no more than their bytes.
-func FuzzFrame(f *testing.F) {
-	f.Add(ask(f, machine1, dhcpv4.MessageTypeDiscover, ipxe()...))
-	f.Add(give(f, own, hostAt, machine1, dhcpv4.MessageTypeOffer, "snponly.efi"))
-	f.Add(datagram(own, own, given+":2070", hostAt+":69", []byte("\x00\x01file\x00octet\x00")))
-	f.Add(segment(own, own, given+":2070", hostAt+":80", "GET / HTTP/1.1\r\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		fr, ok := readFrame(b)
-		if !ok {
-			return
-		}
-		ts := transfers{open: make(map[netip.AddrPort]*transfer)}
-		steps := ts.hear(fr, machine1, time.Now())
-		for _, read := range []func(frame) (message, bool){readDHCP4, readDHCP6} {
-			if s, ok := read(fr); ok {
-				steps = append(steps, s.step)
-			}
-		}
-		for _, step := range steps {
-			step.Peer, step.Count = "a", 1
-			if err := (boots.Note{Heard: []boots.Heard{{Node: nodeA, Step: step}}}).Validate(); err != nil {
-				t.Errorf("%+v: %v", step, err)
-			}
-		}
-	})
 }

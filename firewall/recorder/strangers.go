@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/golang-lru/simplelru"
 	"golang.org/x/time/rate"
 
 	"github.com/trivet-ha/trivet/fsm/boots"
@@ -35,64 +36,49 @@ type Stranger struct {
 
 // strangers are the newest of them. Its methods are for one goroutine at a time.
 type strangers struct {
-	byMAC  map[string]*Stranger
+	byMAC  *simplelru.LRU // of *Stranger; the one that asked longest ago makes room
 	budget *rate.Limiter
-	unread int // messages beyond the budget
 }
 
 func newStrangers() strangers {
-	return strangers{byMAC: make(map[string]*Stranger),
-		budget: rate.NewLimiter(strangersPerSecond, strangersPerSecond)}
+	byMAC, err := simplelru.NewLRU(maxStrangers, nil)
+	if err != nil {
+		panic(err) // of a size below 1 alone
+	}
+	return strangers{byMAC, rate.NewLimiter(strangersPerSecond, strangersPerSecond)}
 }
 
-// admit reports whether there is work left for one more message of theirs.
-func (s *strangers) admit(now time.Time) bool {
-	if s.budget.AllowN(now, 1) {
-		return true
-	}
-	s.unread++
-	return false
-}
-
-// note keeps what was read of one. The one that asked longest ago makes room.
-func (s *strangers) note(seen message, now time.Time) {
-	known := s.byMAC[seen.mac]
-	if known == nil {
-		if seen.step.Kind != boots.Asked && seen.step.Kind != boots.Chose {
-			return // an answer to one that did not ask here
-		}
-		s.makeRoom()
-		known = &Stranger{MAC: seen.mac, First: now}
-		s.byMAC[seen.mac] = known
-	}
+// note keeps what was read of one.
+func (s strangers) note(seen message, now time.Time) {
 	switch seen.step.Kind {
 	case boots.Asked, boots.Chose:
-		known.Last, known.Asked = now, known.Asked+1
-		known.Client, known.Arch = seen.step.Client, seen.step.Arch
-		known.Relay, known.UUID = seen.step.Relay, cmp.Or(seen.uuid, known.UUID)
+		known, ok := s.byMAC.Get(seen.mac)
+		if !ok {
+			known = &Stranger{MAC: seen.mac, First: now}
+			s.byMAC.Add(seen.mac, known)
+		}
+		known.(*Stranger).asked(seen, now)
 	case boots.Offered, boots.Leased:
-		known.Server, known.ServerMAC, known.Foreign = seen.step.Server, seen.step.ServerMAC, seen.step.Foreign
+		if known, ok := s.byMAC.Peek(seen.mac); ok { // else it did not ask here
+			o := known.(*Stranger)
+			o.Server, o.ServerMAC, o.Foreign = seen.step.Server, seen.step.ServerMAC, seen.step.Foreign
+		}
 	}
 }
 
-func (s *strangers) makeRoom() {
-	if len(s.byMAC) < maxStrangers {
-		return
-	}
-	var oldest *Stranger
-	for _, o := range s.byMAC {
-		if oldest == nil || o.Last.Before(oldest.Last) {
-			oldest = o
-		}
-	}
-	delete(s.byMAC, oldest.MAC)
+func (o *Stranger) asked(seen message, now time.Time) {
+	o.Last, o.Asked = now, o.Asked+1
+	o.Client, o.Arch = seen.step.Client, seen.step.Arch
+	o.Relay, o.UUID = seen.step.Relay, cmp.Or(seen.uuid, o.UUID)
 }
 
 // list returns copies, the newest first.
-func (s *strangers) list() []Stranger {
-	all := make([]Stranger, 0, len(s.byMAC))
-	for _, o := range s.byMAC {
-		all = append(all, *o)
+func (s strangers) list() []Stranger {
+	all := make([]Stranger, 0, s.byMAC.Len())
+	for _, mac := range s.byMAC.Keys() {
+		if o, ok := s.byMAC.Peek(mac); ok {
+			all = append(all, *o.(*Stranger))
+		}
 	}
 	slices.SortFunc(all, func(a, b Stranger) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.MAC, b.MAC))

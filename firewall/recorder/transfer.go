@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,13 +37,17 @@ const sampled = 64
 // after 1 to 4 s, and the kernel's filter leaves most blocks out.
 const silence = 15 * time.Second
 
-// maxTransfers bounds the transfers that are followed at once: the one that is silent for
-// longest makes room.
-const maxTransfers = 2000
+// Bounds of the transfers that are followed at once: the one of its machine, and else of all, that
+// is silent for longest makes room.
+const (
+	maxTransfers  = 2000
+	transfersEach = 8
+)
 
 // transfer is one file on its way to a machine, by TFTP or HTTP.
 type transfer struct {
 	mac    string
+	direct net.HardwareAddr // the client's end of its frames; nil: a router's, of which there may be several
 	client netip.AddrPort
 	server netip.Addr
 	file   string
@@ -51,28 +58,42 @@ type transfer struct {
 	last   time.Time
 }
 
-// transfers follow the files that machines fetch. Its methods are for one goroutine.
-type transfers struct{ open map[netip.AddrPort]*transfer }
+// transfers follow the files that machines fetch. Its methods are for one goroutine at a time.
+type transfers struct {
+	open map[netip.AddrPort]*transfer // by the client's end
+	of   map[string][]*transfer       // the same by their machines
+}
 
-// hear reads a frame of UDP or TCP from or to the machine with that MAC; steps are those that
-// it ends.
-func (ts *transfers) hear(f frame, mac string, now time.Time) (steps []boots.Step) {
+func newTransfers() transfers {
+	return transfers{make(map[netip.AddrPort]*transfer), make(map[string][]*transfer)}
+}
+
+// asksForFile reports whether a frame is a request for a file.
+func (f frame) asksForFile() bool {
+	if f.proto == unix.IPPROTO_TCP {
+		return bytes.HasPrefix(f.body, []byte("GET "))
+	}
+	return f.dst.Port() == tftpPort && len(f.body) >= 4 && binary.BigEndian.Uint16(f.body) == tftpRead
+}
+
+// hear reads a frame of UDP or TCP. If it asks for a file, mac is the machine that does. steps are
+// those that it ends.
+func (ts transfers) hear(f frame, mac string, now time.Time) (steps []boots.Step) {
 	if f.proto == unix.IPPROTO_TCP {
 		return ts.hearHTTP(f, mac, now)
+	}
+	if f.asksForFile() {
+		return ts.begin(f, &transfer{mac: mac, file: readName(f.body[2:]), block: tftpBlock, last: now})
 	}
 	if len(f.body) < 4 {
 		return nil
 	}
 	op := binary.BigEndian.Uint16(f.body)
-	if f.dst.Port() == tftpPort && op == tftpRead {
-		return ts.begin(&transfer{mac: mac, client: f.src, server: f.dst.Addr(), file: readName(f.body[2:]),
-			block: tftpBlock, size: -1, last: now})
-	}
-	if t := ts.open[f.src]; t != nil && t.server == f.dst.Addr() && op == tftpError && !t.http {
+	if t := ts.open[f.src]; t.between(f.from, f.dst.Addr()) && op == tftpError && !t.http {
 		return ts.endByClient(t, f.body)
 	}
 	t := ts.open[f.dst]
-	if t == nil || t.http || t.server != f.src.Addr() {
+	if !t.between(f.to, f.src.Addr()) || t.http {
 		return nil
 	}
 	t.last = now
@@ -82,36 +103,53 @@ func (ts *transfers) hear(f frame, mac string, now time.Time) (steps []boots.Ste
 	case tftpError:
 		return ts.end(t, boots.Failed, said(string(f.body[4:])))
 	case tftpData:
-		return ts.sent(t, int(binary.BigEndian.Uint16(f.body[2:])), len(f.body)-4)
+		return ts.sent(t, int(binary.BigEndian.Uint16(f.body[2:])), f.size-4)
 	}
 	return nil
 }
 
-// begin follows one more; an earlier one of the same port of the client is over.
-func (ts *transfers) begin(t *transfer) (steps []boots.Step) {
+// between reports whether a frame of the transfer's client end is of the transfer: another machine
+// that uses the address is not its client.
+func (t *transfer) between(client net.HardwareAddr, server netip.Addr) bool {
+	return t != nil && t.server == server && (t.direct == nil || bytes.Equal(t.direct, client))
+}
+
+// begin follows one more, which a frame asks for; an earlier one of the same port of the client is
+// over.
+func (ts transfers) begin(f frame, t *transfer) (steps []boots.Step) {
+	t.client, t.server, t.size = f.src, f.dst.Addr(), -1
+	if f.from.String() == t.mac {
+		t.direct = slices.Clone(f.from)
+	}
 	if before := ts.open[t.client]; before != nil {
-		if before.file == t.file && before.at == 0 {
+		if before.mac == t.mac && before.file == t.file && before.at == 0 {
 			before.last = t.last // the client repeats its request
 			return nil
 		}
 		steps = ts.give(before)
 	}
-	if len(ts.open) >= maxTransfers {
-		oldest := t
-		for _, o := range ts.open {
-			if o.last.Before(oldest.last) {
-				oldest = o
-			}
-		}
-		delete(ts.open, oldest.client)
+	bySilence := func(a, b *transfer) int { return a.last.Compare(b.last) }
+	switch mine := ts.of[t.mac]; {
+	case len(mine) >= transfersEach, len(mine) > 0 && len(ts.open) >= maxTransfers:
+		ts.drop(slices.MinFunc(mine, bySilence))
+	case len(ts.open) >= maxTransfers:
+		ts.drop(slices.MinFunc(slices.Collect(maps.Values(ts.open)), bySilence))
 	}
-	ts.open[t.client] = t
+	ts.open[t.client], ts.of[t.mac] = t, append(ts.of[t.mac], t)
 	return steps
+}
+
+func (ts transfers) drop(t *transfer) {
+	delete(ts.open, t.client)
+	ts.of[t.mac] = slices.DeleteFunc(ts.of[t.mac], func(o *transfer) bool { return o == t })
+	if len(ts.of[t.mac]) == 0 {
+		delete(ts.of, t.mac)
+	}
 }
 
 // sent notes a block, by its number of 16 bits. One that is shorter than the others is the
 // last one.
-func (ts *transfers) sent(t *transfer, number, length int) []boots.Step {
+func (ts transfers) sent(t *transfer, number, length int) []boots.Step {
 	const round = 1 << 16
 	blocks := t.at / int64(t.block)
 	next := blocks - blocks%round + int64(number)
@@ -127,20 +165,19 @@ func (ts *transfers) sent(t *transfer, number, length int) []boots.Step {
 
 // endByClient reads a client's error. Firmware asks for the size of a file alone, and breaks off
 // once it has it: that says nothing.
-func (ts *transfers) endByClient(t *transfer, body []byte) []boots.Step {
+func (ts transfers) endByClient(t *transfer, body []byte) []boots.Step {
 	if t.at == 0 {
-		delete(ts.open, t.client)
+		ts.drop(t)
 		return nil
 	}
 	return ts.end(t, boots.Abandoned, said(string(body[4:])))
 }
 
 // quiet ends the transfers of which nothing was heard for long.
-func (ts *transfers) quiet(now time.Time) (ended map[string][]boots.Step) {
-	ended = make(map[string][]boots.Step)
+func (ts transfers) quiet(now time.Time) (ended []boots.Step) {
 	for _, t := range ts.open {
 		if now.Sub(t.last) > silence {
-			ended[t.mac] = append(ended[t.mac], ts.give(t)...)
+			ended = append(ended, ts.give(t)...)
 		}
 	}
 	return ended
@@ -148,22 +185,21 @@ func (ts *transfers) quiet(now time.Time) (ended map[string][]boots.Step) {
 
 // give ends a transfer whose end was not heard: what was sent but for the blocks that the filter
 // leaves out is complete.
-func (ts *transfers) give(t *transfer) []boots.Step {
+func (ts transfers) give(t *transfer) []boots.Step {
 	if t.size >= 0 && t.size-t.at <= int64(sampled*t.block) && t.at > 0 {
 		return ts.end(t, boots.Fetched, "")
 	}
 	return ts.end(t, boots.Abandoned, "")
 }
 
-func (ts *transfers) end(t *transfer, kind boots.Kind, text string) []boots.Step {
-	delete(ts.open, t.client)
+func (ts transfers) end(t *transfer, kind boots.Kind, text string) []boots.Step {
+	ts.drop(t)
 	n := t.at
 	if kind == boots.Fetched && t.size >= 0 {
 		n = t.size
 	}
-	return []boots.Step{{Kind: kind, Server: t.server.String(), Address: t.client.Addr().String(), File: t.file,
-		Text:  text,
-		Bytes: n}}
+	return []boots.Step{{Kind: kind, MAC: t.mac, Server: t.server.String(), Address: t.client.Addr().String(),
+		File: t.file, Text: text, Bytes: n}}
 }
 
 // readOptions reads what the server agrees to (RFC 2348, RFC 2349).
@@ -189,18 +225,18 @@ func readName(b []byte) string {
 
 // hearHTTP reads the first line of a request for a file, or of its answer. How much of a file was
 // fetched is not seen: an answer that begins well counts as fetched.
-func (ts *transfers) hearHTTP(f frame, mac string, now time.Time) []boots.Step {
+func (ts transfers) hearHTTP(f frame, mac string, now time.Time) []boots.Step {
 	line, _, _ := bytes.Cut(f.body, []byte("\r\n"))
 	words := strings.SplitN(string(line), " ", 3)
 	if len(words) < 2 {
 		return nil
 	}
 	if words[0] == "GET" && len(words) == 3 && strings.HasPrefix(words[2], "HTTP/1.") {
-		return ts.begin(&transfer{mac: mac, client: f.src, server: f.dst.Addr(), http: true, size: -1, last: now,
+		return ts.begin(f, &transfer{mac: mac, http: true, last: now,
 			file: said(fmt.Sprintf("http://%v%s", f.dst, words[1]))})
 	}
 	t := ts.open[f.dst]
-	if t == nil || !t.http || t.server != f.src.Addr() || !strings.HasPrefix(words[0], "HTTP/1.") {
+	if !t.between(f.to, f.src.Addr()) || !t.http || !strings.HasPrefix(words[0], "HTTP/1.") {
 		return nil
 	}
 	if status, err := strconv.Atoi(words[1]); err != nil || status >= 400 {

@@ -65,5 +65,8 @@ func (i Interface) Listen(ctx context.Context, heard func(frame []byte, own net.
 		if now != at {
 			return errMoved
 		}
+		if link, err = net.InterfaceByIndex(at); err != nil { // a bridge's MAC changes with its ports
+			return fmt.Errorf("look at interface %s: %w", i.Name, err)
+		}
 	}
 }

@@ -47,6 +47,35 @@ func TestTrackIsBounded(t *testing.T) {
 	}
 }
 
+// A flood of steps of one kind takes no room of the others, also where it differs from them in who
+// answered alone.
+func TestFloodOfOneKind(t *testing.T) {
+	track := Track{Node: node}
+	add := func(kind Kind, at int64, server string, foreign bool) {
+		s := step(kind, at)
+		s.Server, s.Foreign = server, foreign
+		track.Add(s)
+	}
+	for i := range int64(beginning) {
+		add(Failed, i, fmt.Sprintf("192.0.2.%d", i), false)
+	}
+	add(Offered, 10, "192.0.2.2", false)
+	add(Fetched, 11, "192.0.2.2", false)
+	for i := range int64(500) {
+		add(Offered, 20+i, fmt.Sprintf("203.0.%d.%d", i>>8, i&0xff), true)
+	}
+	kept := make(map[string]int)
+	for _, s := range track.Steps {
+		kept[fmt.Sprint(s.Kind, s.Foreign)]++
+	}
+	if kept["offered false"] != 1 || kept["fetched false"] != 1 || kept["failed false"] != beginning || track.Latest() != 519 {
+		t.Errorf("kept are %v, the newest is of %d", kept, track.Latest())
+	}
+	if err := track.validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Steps that differ in time alone are one, also where others came between; views that share the
 // old steps keep them.
 func TestStepsMerge(t *testing.T) {

@@ -160,18 +160,37 @@ func (t *Track) Add(s Step) {
 	t.Steps = append(t.Steps, s)
 }
 
-// trim drops steps from the middle until the rest fits.
+// trim drops steps from the middle until the rest fits, the oldest of those of which there are most:
+// a flood of one kind, such as another server's offers, takes no room of the others.
 func (t *Track) trim() {
 	size := 0
 	for _, s := range t.Steps {
 		size += s.size()
 	}
 	for len(t.Steps) > MaxSteps || size > MaxBytes {
-		at := min(beginning, len(t.Steps)-1)
+		at := crowded(t.Steps)
 		size -= t.Steps[at].size()
 		t.Dropped += t.Steps[at].Count
 		t.Steps = slices.Delete(t.Steps, at, at+1)
 	}
+}
+
+// crowded is the index of the step that makes room.
+func crowded(steps []Step) int {
+	begin, most := min(beginning, len(steps)-1), 0
+	var of [2][Unheard + 1]int // by Foreign and Kind
+	count := func(s Step) *int {
+		if s.Foreign {
+			return &of[1][s.Kind]
+		}
+		return &of[0][s.Kind]
+	}
+	for _, s := range steps[begin:] {
+		n := count(s)
+		*n++
+		most = max(most, *n)
+	}
+	return begin + slices.IndexFunc(steps[begin:], func(s Step) bool { return *count(s) == most })
 }
 
 func (t Track) validate() error {

@@ -60,6 +60,7 @@ type romKind struct {
 	machines int  // that Ironic knows
 	six      bool // the hosts have no IPv4 where machines boot
 	relayed  bool // machines are behind a relay
+	ether    bool // what the relay passes on is dropped; it asks another server as well
 	apart    bool // the floating IP is not on the machines' LAN
 }
 
@@ -87,7 +88,7 @@ func (k romKind) build(t *testing.T) *romLab {
 	case k.apart:
 		address, on = l.net.site(floatingHost), Site
 	}
-	if k.relayed {
+	if k.relayed && !k.ether {
 		env = append(env, "TRIVET_FIREWALL_MATCH=chaddr")
 	}
 	r := &romLab{romKind: k, machines: sim.machines, lan: PXE, dhcp: make(map[*Host]*program.Process)}
@@ -192,6 +193,9 @@ func (l *romLab) relay() {
 	for _, p := range l.Peers {
 		words = append(words, "--dhcp-relay="+farNet+"1,"+p.Host.pxe())
 		n.ip(p.Host.number, "route", "add", farNet+"0/24", "via", h.pxe())
+	}
+	if l.ether {
+		words = append(words, fmt.Sprint("--dhcp-relay=", farNet, "1,", pxeNet, foreignHost))
 	}
 	if out, err := h.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
 		l.t.Fatalf("route: %v: %s", err, out)
