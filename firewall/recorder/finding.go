@@ -239,12 +239,13 @@ func Firmware(c boots.Client, arch uint16) string {
 	return fmt.Sprintf("%s of architecture %d (%v)", name, arch-1, iana.Arch(arch-1))
 }
 
-func findNotFetched(_ Machine, h heard) string {
+func findNotFetched(m Machine, h heard) string {
 	if len(h.loader)+len(h.system)+len(h.failed)+len(h.abandoned) > 0 {
 		return ""
 	}
+	elsewhere := findForeign(m, h)+findRefusedAddress(m, h) != "" // it has no address to fetch from
 	for _, s := range slices.Backward(slices.Concat(h.offered, h.leased)) {
-		if s.File != "" && !s.Foreign {
+		if s.File != "" && !s.Foreign && (s.Kind == boots.Leased || !elsewhere) {
 			return fmt.Sprintf("it was given the name %s, and asked for no file since %s", s.File, moment(s.LastMillis))
 		}
 	}

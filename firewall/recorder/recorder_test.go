@@ -214,7 +214,7 @@ func (s *stage) fetchOf(port int, file string, all, blocks int, end bool) {
 		[]byte("\x00\x01"+file+"\x00octet\x00tsize\x000\x00blksize\x001408\x00")))
 	s.send(datagram(own, machine, to, from,
 		fmt.Appendf(nil, "\x00\x06tsize\x00%d\x00blksize\x001408\x00", all*1408+7)))
-	for i := sampled; i <= blocks; i += sampled {
+	for i := 1; i <= blocks; i += sampled {
 		s.send(datagram(own, machine, to, from,
 			append([]byte{0, tftpData, byte(i >> 8), byte(i)}, make([]byte, 1408)...)))
 	}
@@ -293,13 +293,13 @@ func TestFindings(t *testing.T) {
 			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeOffer, "snponly.efi"))
 			s.send(ask(s.t, machine1, dhcpv4.MessageTypeRequest,
 				dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 9)))))
-		}, "", "foreign-server not-fetched"},
+		}, "", "foreign-server"},
 		"another server's offer is not heard, the choice is": {func(s *stage) {
 			asks(s)
 			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeOffer, "snponly.efi"))
 			s.send(ask(s.t, machine1, dhcpv4.MessageTypeRequest,
 				dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 9)))))
-		}, "", "foreign-server not-fetched"},
+		}, "", "foreign-server"},
 		"denied, and chooses a server that is not heard": {func(s *stage) {
 			relayed := dhcpv4.WithGatewayIP(net.IPv4(198, 51, 100, 1))
 			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, append(firmware(7), relayed)...))
@@ -310,6 +310,16 @@ func TestFindings(t *testing.T) {
 			asks(s)
 			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeNak, ""))
 		}, "", "no-offer refused-address"},
+		"an offer that is refused": {func(s *stage) {
+			asks(s)
+			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeOffer, "snponly.efi"))
+			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeNak, ""))
+		}, "", "refused-address"},
+		"another server offers, and TFTP does not get through": {func(s *stage) {
+			asks(s)
+			s.send(give(s.t, foreign, "192.0.2.9", machine1, dhcpv4.MessageTypeOffer, ""))
+			s.lease("snponly.efi", firmware(7)...)
+		}, "", "foreign-server not-fetched"},
 		"no file for its firmware":  {func(s *stage) { s.lease("", firmware(iana.EFI_IA32)...) }, "", "no-boot-file"},
 		"TFTP does not get through": {func(s *stage) { s.lease("snponly.efi", firmware(7)...) }, "", "not-fetched"},
 		"no such file": {func(s *stage) {
@@ -369,12 +379,13 @@ func TestSilentTransfers(t *testing.T) {
 		s.led(func() {
 			s.fetchOf(2070, "half", 12800, 6400, false)
 			s.fetch(2071, "whole", sampled+3, false)
+			s.fetch(2073, "small", 20, false) // whose last block has the size of blocks that others choose
 			s.send(datagram(hardware(t, machine1), own, given+":2072", hostAt+":69", []byte("\x00\x01nothing\x00octet\x00")))
 			time.Sleep(silence + 2*noteEvery)
 		})
 		got := strings.Split(told(s.track()), ", ")
 		slices.Sort(got)
-		if want := []string{"abandoned half", "abandoned nothing", "fetched whole"}; !slices.Equal(got, want) {
+		if want := []string{"abandoned half", "abandoned nothing", "fetched small", "fetched whole"}; !slices.Equal(got, want) {
 			t.Errorf("told is %q, want %q", got, want)
 		}
 	})

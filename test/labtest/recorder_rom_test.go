@@ -1,0 +1,38 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+)
+
+// TestROMIsTold boots real iPXE ROMs, and reads what the operator does: one machine comes up but
+// for its call, the other one lacks its kernel.
+func TestROMIsTold(t *testing.T) {
+	needROMs(t)
+	l := &recorderLab{romLab: romKind{machines: 2}.build(t), t: t}
+	l.Introspect(l.machines)
+	l.bootsTold(l.machines[0], "no-callback", "it fetched .*ironic-agent.initramfs, ironic-agent.kernel.*, at last at TIME, "+
+		"and has not called")
+	l.must(os.Remove(filepath.Join(l.root(l.WaitLeader()), standInName)))
+	l.bootsTold(l.machines[1], "file-refused no-kernel", `HOST refused file ironic-agent.kernel [a-z0-9 ]+: .*not found.*`)
+}
+
+// bootsTold switches a machine on until these findings are told.
+func (l *recorderLab) bootsTold(m openstack.Machine, codes, says string) {
+	l.t.Helper()
+	f := biosIPXE()
+	r, err := l.on(m, f)
+	l.must(err)
+	defer func() { l.must(r.powerOff()) }()
+	l.must(r.wait(f.limit, func() bool {
+		boot, err := l.boot(l.WaitLeader(), m)
+		return err == nil && len(boot.Findings) > 0 && strings.HasPrefix(codes, boot.Findings[0].Code)
+	}))
+	l.finds(m, codes, says)
+}
