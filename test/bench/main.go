@@ -59,7 +59,7 @@ func main() {
 // areas lists what can be measured; a new area is a file and a line here.
 func areas() []Area {
 	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea(), leaseArea(), crowdArea(),
-		haconfigArea(), failoverArea(), growthArea(), pageArea()}
+		haconfigArea(), failoverArea(), growthArea(), pageArea(), recorderArea()}
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
