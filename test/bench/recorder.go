@@ -20,7 +20,7 @@ func measureRecorder(ctx context.Context, b *Bench) error {
 	g := &gateSite{bench: b}
 	rows := map[string]row{
 		"boots":         {"recorder.boots_200_cpu_percent", "%", AtMost(1)},
-		"flood":         {"recorder.flood_20000_cpu_percent", "%", AtMost(10)},
+		"flood":         {"recorder.flood_20000_cpu_percent", "%", AtMost(15)},
 		"flood.memory":  {"recorder.flood_20000_memory_mb", "MB", AtMost(16)},
 		"flood.entries": {"recorder.flood_20000_entries", "", AtMost(10)},
 	}
