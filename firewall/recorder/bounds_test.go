@@ -147,13 +147,14 @@ func TestAddressOfAnother(t *testing.T) {
 		"its own behind a router": {append([][]byte{relayed}, fetch(router, behindAt)...), "leased snponly.efi, fetched x"},
 		"its own, renewed without the relay": {append([][]byte{relayed, granted(t, machine1, behindAt, "")},
 			fetch(router, behindAt)...), "leased snponly.efi, leased snponly.efi, fetched x"},
-		"a stranger fetches":                {append([][]byte{direct}, fetch(hardware(t, stranger1), given)...), "leased snponly.efi"},
+		"a stranger fetches": {append([][]byte{direct}, fetch(hardware(t, stranger1), given)...),
+			"leased snponly.efi"},
 		"a stranger speaks":                 {[][]byte{direct, arp(stranger1, given)}, "leased snponly.efi"},
 		"a stranger speaks behind a router": {[][]byte{relayed, arp(stranger1, behindAt)}, "leased snponly.efi"},
 		"a stranger ends its transfer": {[][]byte{direct, requestFile(hardware(t, machine1), given+":2070", "x"),
 			lastBlock(hardware(t, stranger1), given+":2070")}, "leased snponly.efi"},
-		"given to a stranger": {append([][]byte{relayed, granted(t, stranger1, behindAt, relayAt)}, fetch(router, behindAt)...),
-			"leased snponly.efi"},
+		"given to a stranger": {append([][]byte{relayed, granted(t, stranger1, behindAt, relayAt)},
+			fetch(router, behindAt)...), "leased snponly.efi"},
 		"given to another machine": {append([][]byte{relayed, granted(t, machine2, behindAt, relayAt)},
 			fetch(router, behindAt)...), "leased snponly.efi"},
 		"it has another": {append([][]byte{relayed, granted(t, machine1, "198.51.100.61", relayAt)},
@@ -296,7 +297,8 @@ func datagram6(from, to net.HardwareAddr, src, dst string, body []byte) []byte {
 func TestFragmentIsNotTheEnd(t *testing.T) {
 	s, now := newCrowd(t), time.Now()
 	machine := hardware(t, machine1)
-	block := datagram(own, machine, hostAt+":4000", given+":2070", append([]byte{0, tftpData, 0, 1}, make([]byte, 8192)...))
+	block := datagram(own, machine, hostAt+":4000", given+":2070",
+		append([]byte{0, tftpData, 0, 1}, make([]byte, 8192)...))
 	first := slices.Clone(block[:1514])
 	first[16], first[17], first[20] = 1500>>8, 1500&0xff, 0x20 // its length, and that more fragments follow
 	s.hear(now, requestFile(machine, given+":2070", "x"),
@@ -323,6 +325,42 @@ func TestNextLeaderKnowsLeases(t *testing.T) {
 			t.Errorf("told is %s", got)
 		}
 	})
+}
+
+// A machine that another server has, or that was refused its address, is not told to look at TFTP.
+func TestFindingsOfAnotherServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		boot   func(*stage)
+		denied string
+		want   string
+	}{
+		"denied, and chooses a server that is not heard": {func(s *stage) {
+			relayed := dhcpv4.WithGatewayIP(net.IPv4(198, 51, 100, 1))
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, append(firmware(7), relayed)...))
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeRequest, relayed,
+				dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(198, 51, 100, 9)))))
+		}, "its relay's requests are dropped", "denied foreign-server"},
+		"an offer that is refused": {func(s *stage) {
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, firmware(7)...))
+			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeOffer, "snponly.efi"))
+			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeNak, ""))
+		}, "", "refused-address"},
+		"another server offers, and TFTP does not get through": {func(s *stage) {
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, firmware(7)...))
+			s.send(give(s.t, foreign, "192.0.2.9", machine1, dhcpv4.MessageTypeOffer, ""))
+			s.lease("snponly.efi", firmware(7)...)
+		}, "", "foreign-server not-fetched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.led(func() { c.boot(s) })
+				if got := codes(s, c.denied); got != c.want {
+					t.Errorf("findings are %q, want %q, of: %s", got, c.want, told(s.track()))
+				}
+			})
+		})
+	}
 }
 
 // FuzzHear hears frames of anybody, each behind its length in two bytes: none ends the recorder,

@@ -42,7 +42,8 @@ func filter() ([]bpf.RawInstruction, error) {
 	p.jump(bpf.JumpEqual, tftpData, "", "drop")
 	p.add(bpf.LoadIndirect{Off: 24, Size: 2}) // the number of the block
 	p.add(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sampled - 1})
-	p.jump(bpf.JumpEqual, 1, "keep", "")      // the first is among them: it tells a file that is sent from a size that is asked for
+	// The first is among them: it tells a file that is sent from a size that is asked for.
+	p.jump(bpf.JumpEqual, 1, "keep", "")
 	p.add(bpf.LoadIndirect{Off: 18, Size: 2}) // the length of the datagram
 	for _, block := range usualBlocks() {
 		p.jump(bpf.JumpEqual, uint32(udpHeader+4+block), "drop", "")

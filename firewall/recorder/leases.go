@@ -51,7 +51,7 @@ func newLeases() leases {
 }
 
 // grant notes that a machine was given an address. It has no other of this family any more, and
-// nobody else has this one.
+// no other machine has this one.
 func (l leases) grant(at netip.Addr, mac string, relayed bool) {
 	if before, ok := l.byAddress.Peek(at); ok && before.(lease).mac == mac {
 		relayed = relayed || before.(lease).relayed // a lease is renewed without the relay

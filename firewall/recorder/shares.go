@@ -2,8 +2,8 @@ package recorder
 
 import "time"
 
-// Shares of the work of a second for machines under introspection: frames with their MACs may be
-// anybody's. What one sends itself, and what is sent to it, have a share each.
+// Shares of the work of a second for machines under introspection: any machine on the network may
+// send frames with their MACs. What one sends itself, and what is sent to it, have a share each.
 const (
 	// sureShare is how many messages are always read: a flood of others takes nothing of it.
 	sureShare = 10

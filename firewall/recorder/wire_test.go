@@ -13,7 +13,6 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/test/netns"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -60,9 +59,12 @@ func listen(t *testing.T, h *netns.Host, link string) <-chan string {
 	heard := make(chan string, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	wire := Interface{Name: link, Place: func(name string, known int) (int, error) {
-		at, err := netif.Kernel().Place(name, known)
-		return at.Index, err
+	wire := Interface{Name: link, Place: func(name string, _ int) (int, error) {
+		at, err := net.InterfaceByName(name)
+		if err != nil {
+			return 0, err
+		}
+		return at.Index, nil
 	}}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function

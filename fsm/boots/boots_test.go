@@ -68,7 +68,8 @@ func TestFloodOfOneKind(t *testing.T) {
 	for _, s := range track.Steps {
 		kept[fmt.Sprint(s.Kind, s.Foreign)]++
 	}
-	if kept["offered false"] != 1 || kept["fetched false"] != 1 || kept["failed false"] != beginning || track.Latest() != 519 {
+	if kept["offered false"] != 1 || kept["fetched false"] != 1 || kept["failed false"] != beginning ||
+		track.Latest() != 519 {
 		t.Errorf("kept are %v, the newest is of %d", kept, track.Latest())
 	}
 	if err := track.validate(); err != nil {

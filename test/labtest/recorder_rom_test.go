@@ -17,8 +17,8 @@ func TestROMIsTold(t *testing.T) {
 	needROMs(t)
 	l := &recorderLab{romLab: romKind{machines: 2}.build(t), t: t}
 	l.Introspect(l.machines)
-	l.bootsTold(l.machines[0], "no-callback", "it fetched .*ironic-agent.initramfs, ironic-agent.kernel.*, at last at TIME, "+
-		"and has not called")
+	l.bootsTold(l.machines[0], "no-callback",
+		"it fetched .*ironic-agent.initramfs, ironic-agent.kernel.*, at last at TIME, and has not called")
 	l.must(os.Remove(filepath.Join(l.root(l.WaitLeader()), standInName)))
 	l.bootsTold(l.machines[1], "file-refused no-kernel", `HOST refused file ironic-agent.kernel [a-z0-9 ]+: .*not found.*`)
 }

@@ -94,7 +94,8 @@ func (b *booter) asks(want func(*dhcpv4.DHCPv4) bool, kind dhcpv4.MessageType, m
 		asked := b.send(kind, more...)
 		var got *dhcpv4.DHCPv4
 		err := b.wire.Listen(b.t.Context(), answerLimit, func(frame []byte) bool {
-			if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(frame[atUDP+2:]) != 68 {
+			if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP ||
+				binary.BigEndian.Uint16(frame[atUDP+2:]) != 68 {
 				return false
 			}
 			m, err := dhcpv4.FromBytes(frame[atBOOTP:])
