@@ -54,6 +54,7 @@ var dryRuns = map[string]string{
 	"failover-safe":           changesNothing,
 	"firewall close":          "it closes this host's PXE service, the safe side; the leader opens it again",
 	"firewall explain":        changesNothing,
+	"firewall heard":          changesNothing,
 	"firewall show":           changesNothing,
 	"gossip rotate-key":       hasDryRun,
 	"gossip status":           changesNothing,
