@@ -146,7 +146,7 @@ func bootsOf(t *txn) boots.Txn { return boots.Txn{Txn: &t.Txn, Tables: &t.bootTa
 func rulesOf(t *txn) ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
 
 func nodesOf(t *txn) introspection.Txn {
-	return introspection.Txn{Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs}
+	return introspection.Txn{Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs, Stopped: t.bootTables.FindingOf}
 }
 
 func expectationsOf(t *txn) expectations.Txn {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
-	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -116,6 +116,8 @@ func samples(t testing.TB) []Command {
 		boots.Note{Heard: []boots.Heard{{Node: nodeA, Begun: 1, Step: boots.Step{Kind: boots.Offered,
 			Times: boots.Times{FirstMillis: 1, LastMillis: 2, Count: 2}, Peer: "a", MAC: "52:54:00:00:00:01",
 			Server: "192.0.2.1", File: "snponly.efi"}}}},
+		boots.Note{Judged: []boots.Judged{{Node: nodeA, Begun: 1,
+			Findings: []entry.Finding{{Code: "silent", Text: "nothing was heard"}}}}},
 		deliveries.Note{Receivers: []deliveries.Progress{{Receiver: "cmdb", Taken: eventring.ID{Incarnation: 1, Index: 3},
 			Until: eventring.ID{Incarnation: 1, Index: 3, Seq: 1}, Cut: true}}, Forget: []string{"old"}},
 	}

@@ -43,11 +43,11 @@ func TestBytesStayTheSame(t *testing.T) {
 	sums["refounded"] = adopted.View().Hash()
 
 	for name, want := range map[string]string{
-		"log":       "d8995b994eda4b400578ebc1e8e201b28485200567009bf86a4fd68b4435c6ed",
-		"state":     "dd5143b79a69994e755ded1ceeef157d1b98ce1d6467c4a6559b3487a1e78860",
-		"dump":      "283d9288ebfa9113d0d07a77dae5f0e44a377c7adac88636e143f711849a6bee",
-		"adopted":   "ce2330a6d93ec6a5311901e0bf7cf0e3716a2f0fdf296fe4cef264e1e2931248",
-		"refounded": "30405b1605e99a95ff6ee0b3145ef10117e04ea9a6f1200b2352eb179520dc3b",
+		"log":       "fe5dcf91b568d332b13ea85d323dd3064fd96ede0bfd579d15e1d04c2a15f3bc",
+		"state":     "056e81ceb3424bfe5c19c2770c2eb76491b987ab29868970a699b514db859f60",
+		"dump":      "2a0d2f3a23f601083c3fc485115e19e115ea8e3dca2375fb66ee61aaca156503",
+		"adopted":   "4ddc44be56160ad22dbe332ea44ab1b3bca53d8a8a3cb53f9999dd07a789ba21",
+		"refounded": "8c7ab3217362b31ea10286f148b0222df395661556e4877e96a5b5f8a8b0da60",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

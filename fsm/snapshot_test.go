@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
@@ -99,7 +100,8 @@ func busyAt(t testing.TB, version int) *rig {
 		r.busyExpectations(doc.Hash)
 		r.asLeader(boots.Note{Heard: []boots.Heard{{Node: nodeA, Begun: 1,
 			Step: boots.Step{Kind: boots.Asked, Times: boots.Times{FirstMillis: 1, LastMillis: 2, Count: 2}, Peer: "a",
-				MAC: "52:54:00:00:00:01"}}}})
+				MAC: "52:54:00:00:00:01"}}},
+			Judged: []boots.Judged{{Node: nodeA, Begun: 1, Findings: []entry.Finding{{Code: "no-offer", Text: "No."}}}}})
 		r.asLeader(deliveries.Note{Receivers: []deliveries.Progress{{Receiver: "cmdb", Taken: r.view().Events().Last()}}})
 	}
 	r.pass(time.Second)

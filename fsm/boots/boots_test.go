@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/test/domaintest"
@@ -156,6 +158,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"step of no kind":          change(func(t *Track) { t.Steps = []Step{step(0, 1)} }),
 		"track of the future":      change(func(t *Track) { t.Begun = 1 << 40 }),
 		"track of no node":         change(func(t *Track) { t.Node = "x" }),
+		"finding of no code":       change(func(t *Track) { t.Findings = []entry.Finding{{Text: "x"}} }),
+		"more events than counted": func(t Txn) { t.share.Count = MaxEvents + 1 },
 	})
 }
 
@@ -183,5 +187,157 @@ func TestNoteIsValidated(t *testing.T) {
 	}
 	if (Note{Heard: make([]Heard, MaxHeard+1)}).Validate() == nil || (Note{}).Validate() == nil {
 		t.Error("no step, or too many, are accepted")
+	}
+}
+
+func finding(code string) []entry.Finding {
+	return []entry.Finding{{Code: code, Text: "because of " + code}}
+}
+
+// notes is a cluster of one domain that is told of findings.
+type notes struct {
+	t      *testing.T
+	tables Tables
+	base   *entry.Txn
+	txn    Txn
+}
+
+func newNotes(t *testing.T) *notes {
+	n := &notes{t: t, tables: New(), base: domaintest.NewTxn()}
+	n.base.Position.Now = entry.Time(3 * time.Hour)
+	n.txn = Txn{Txn: n.base, Tables: &n.tables}
+	return n
+}
+
+// judge puts findings in the place of those before.
+func (n *notes) judge(node string, begun uint64, findings []entry.Finding) {
+	n.t.Helper()
+	c := Note{Judged: []Judged{{Node: node, Begun: fencing.Token(begun), Findings: findings}}}
+	if err := c.Validate(); err != nil {
+		n.t.Fatal(err)
+	}
+	domaintest.Commit(n.t, Domain, n.base, n.txn, c)
+	if err := domaintest.Check(Domain, n.base, n.txn); err != nil {
+		n.t.Error(err)
+	}
+}
+
+func (n *notes) hear(begun uint64, kind Kind) {
+	n.t.Helper()
+	domaintest.Commit(n.t, Domain, n.base, n.txn,
+		Note{Heard: []Heard{{Node: node, Begun: fencing.Token(begun), Step: step(kind, 1)}}})
+}
+
+func (n *notes) pass(d time.Duration) { n.base.Position.Now = n.base.Position.Now.Add(d) }
+
+// told are the events, oldest first.
+func (n *notes) told() string {
+	var all []string
+	for e := range n.base.Events.After(eventring.ID{}) {
+		if d := e.Decode(); d.Topic == eventring.TopicBoot {
+			all = append(all, d.Action+" "+d.Fields["finding"])
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// A finding stands with the track of its introspection, also without a step, and is told by an
+// event when it changes, but not more often than every 30 s.
+func TestFindingsAreTold(t *testing.T) {
+	n := newNotes(t)
+	n.judge(node, 2, finding("silent"))
+	if got := n.tables.FindingOf(node, 2); got.Code != "silent" {
+		t.Errorf("found is %+v", got)
+	}
+	if got := n.tables.FindingOf(node, 3); !got.IsZero() {
+		t.Errorf("found of another introspection is %+v", got)
+	}
+	n.judge(node, 1, finding("denied"))
+	n.hear(2, Asked)
+	n.judge(node, 2, finding("no-offer"))
+	n.judge(node, 2, nil)
+	n.judge(node, 2, finding("no-offer"))
+	if got := n.told(); got != "found silent" {
+		t.Errorf("events are: %s: more than one in %v", got, TellEvery)
+	}
+	n.pass(TellEvery)
+	track, _ := n.tables.BootTrack(node)
+	if untold, wait := track.Untold(n.base.Now()); !untold || wait > 0 {
+		t.Errorf("untold: %v, for %v more", untold, wait)
+	}
+	n.judge(node, 2, finding("no-offer"))
+	n.judge(node, 2, finding("no-offer"))
+	n.pass(TellEvery)
+	n.judge(node, 2, nil)
+	if got := n.told(); got != "found silent, found no-offer, cleared no-offer" {
+		t.Errorf("events are: %s", got)
+	}
+	if track, _ := n.tables.BootTrack(node); len(track.Steps) != 1 || len(track.Findings) != 0 {
+		t.Errorf("the track is %+v", track)
+	}
+	n.hear(3, Asked)
+	if track, _ := n.tables.BootTrack(node); track.Begun != 3 || !track.Told.IsZero() {
+		t.Errorf("the track of another introspection is %+v", track)
+	}
+}
+
+// Machines that lie in turn take no more than their share of the ring, which is theirs again after
+// an hour.
+func TestBootEventsHaveAShare(t *testing.T) {
+	n := newNotes(t)
+	for i := range MaxEvents + 500 {
+		other := fmt.Sprintf("00000000-0000-4000-8000-%012d", i%5000)
+		domaintest.Commit(t, Domain, n.base, n.txn,
+			Note{Judged: []Judged{{Node: other, Begun: 1, Findings: finding([]string{"silent", "denied"}[i/5000%2])}}})
+		if i%5000 == 0 {
+			n.pass(TellEvery)
+		}
+	}
+	if count, _ := n.base.Events.Size(); count != MaxEvents {
+		t.Errorf("%d events of boots in an hour, want %d", count, MaxEvents)
+	}
+	n.pass(shareTime)
+	n.judge(node, 1, finding("loop"))
+	if got := n.told(); !strings.HasSuffix(got, "found loop") {
+		t.Error("an hour later nothing is told")
+	}
+}
+
+// A track with findings keeps its bound.
+func TestFindingsCount(t *testing.T) {
+	n := newNotes(t)
+	for i := range int64(60) {
+		s := step(Fetched, i)
+		s.File = fmt.Sprintf("%03d", i) + strings.Repeat("f", MaxText-3)
+		domaintest.Commit(t, Domain, n.base, n.txn, Note{Heard: []Heard{{Node: node, Begun: 1, Step: s}}})
+	}
+	var all []entry.Finding
+	for _, code := range []string{"a", "b", "c"} {
+		all = append(all, entry.Finding{Code: code, Text: strings.Repeat("t", entry.MaxFindingText)})
+	}
+	n.judge(node, 1, all)
+	track, _ := n.tables.BootTrack(node)
+	if err := track.validate(); err != nil || len(track.Findings) != MaxFindings {
+		t.Errorf("%v, %d findings", err, len(track.Findings))
+	}
+}
+
+func TestFindingsAreValidated(t *testing.T) {
+	for name, findings := range map[string][]entry.Finding{
+		"too many":     {{Code: "a", Text: "x"}, {Code: "b", Text: "x"}, {Code: "c", Text: "x"}, {Code: "d", Text: "x"}},
+		"no code":      {{Text: "x"}},
+		"no text":      {{Code: "a"}},
+		"a long text":  {{Code: "a", Text: strings.Repeat("x", entry.MaxFindingText+1)}},
+		"another code": {{Code: "No Code", Text: "x"}},
+	} {
+		if (Note{Judged: []Judged{{Node: node, Findings: findings}}}).Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if (Note{Judged: []Judged{{Node: "x"}}}).Validate() == nil || (Note{Judged: make([]Judged, MaxJudged+1)}).Validate() == nil {
+		t.Error("no node, or too many, are accepted")
+	}
+	if res := applyNote(newNotes(t).txn, Note{Judged: []Judged{{Node: node, Begun: 1 << 40}}}); res.Code == entry.OK {
+		t.Error("findings of an introspection that is to come are accepted")
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Bounds of tracks.
 const (
 	MaxTracks = 10_000
-	// MaxSteps and MaxBytes bound the steps of one track.
+	// MaxSteps and MaxBytes bound one track, the latter with its findings.
 	MaxSteps = 40
 	MaxBytes = 4 << 10
 	// MaxText bounds a name of a file and what a server said, in bytes.
@@ -133,12 +133,16 @@ func (s Step) validate() error {
 // Track is what was heard of a machine that boots to be introspected.
 type Track struct {
 	Node string `cbor:"1,keyasint"` // UUID in lower case
-	// Begun is the introspection's, zero where Ironic itself inspects: the track of
-	// another one begins empty.
+	// Begun is that of the record, or Since of what Ironic itself inspects: the track of another
+	// inspection begins empty.
 	Begun   fencing.Token `cbor:"2,keyasint,omitempty"`
 	Steps   []Step        `cbor:"3,keyasint"`
 	Dropped int           `cbor:"4,keyasint,omitempty"` // steps that made room
 	Expires entry.Time    `cbor:"5,keyasint"`
+	// Findings are why the machine has not called, what stops it first before the rest. They stay
+	// when its introspection has ended without its call.
+	Findings []entry.Finding `cbor:"6,keyasint,omitempty"` // at most MaxFindings; never changed in place
+	Told     Told            `cbor:"7,keyasint,omitzero"`
 }
 
 // alikeWithin is how many steps back one is looked for that is alike: a machine that asks and
@@ -163,10 +167,14 @@ func (t *Track) Add(s Step) {
 // trim drops steps from the middle until the rest fits, the oldest of those of which there are most:
 // a flood of one kind, such as another server's offers, takes no room of the others.
 func (t *Track) trim() {
-	size := 0
+	size := t.findingBytes()
 	for _, s := range t.Steps {
 		size += s.size()
 	}
+	if len(t.Steps) <= MaxSteps && size <= MaxBytes {
+		return
+	}
+	t.Steps = slices.Clone(t.Steps)
 	for len(t.Steps) > MaxSteps || size > MaxBytes {
 		at := crowded(t.Steps)
 		size -= t.Steps[at].size()
@@ -193,19 +201,30 @@ func crowded(steps []Step) int {
 	return begin + slices.IndexFunc(steps[begin:], func(s Step) bool { return *count(s) == most })
 }
 
+// findingBytes is what the findings take of MaxBytes.
+func (t Track) findingBytes() (n int) {
+	for _, f := range t.Findings {
+		n += len(f.Code) + len(f.Text)
+	}
+	return n
+}
+
 func (t Track) validate() error {
-	size := 0
+	size := t.findingBytes()
 	for _, s := range t.Steps {
 		if err := s.validate(); err != nil {
 			return err
 		}
 		size += s.size()
 	}
-	if len(t.Steps) == 0 || len(t.Steps) > MaxSteps || size > MaxBytes || t.Dropped < 0 {
+	if len(t.Steps)+len(t.Findings) == 0 || len(t.Steps) > MaxSteps || size > MaxBytes || t.Dropped < 0 {
 		return fmt.Errorf("%d steps of %d bytes, %d dropped", len(t.Steps), size, t.Dropped)
 	}
-	return valid.Node(t.Node)
+	return errors.Join(valid.Node(t.Node), validFindings(t.Findings))
 }
+
+// Noted is when the track changed last, in cluster time.
+func (t Track) Noted() entry.Time { return t.Expires.Add(-keepFor) }
 
 // Latest is when the newest step was heard, a wall clock in ms.
 func (t Track) Latest() int64 {

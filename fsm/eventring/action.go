@@ -34,6 +34,9 @@ const (
 	ActionChanged    = "changed"    // hardware of a machine
 	ActionUnexpected = "unexpected" // it differs from what was ordered
 	ActionExpected   = "expected"   // it does not any more
+
+	ActionFound   = "found"   // what keeps a machine from coming up
+	ActionCleared = "cleared" // it does not any more
 )
 
 // Fields makes the fields of an event from pairs of names and values, without the

@@ -43,10 +43,11 @@ const (
 	TopicWarning       Topic = 10
 	TopicAudit         Topic = 11
 	TopicHardware      Topic = 12 // since log version 3
+	TopicBoot          Topic = 13 // since log version 3
 )
 
 var topicNames = [...]string{"", "leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation",
-	"rule", "filter", "warning", "audit", "hardware"}
+	"rule", "filter", "warning", "audit", "hardware", "boot"}
 
 // String returns the topic as the API names it.
 func (t Topic) String() string { return codec.NameOf(topicNames[:], "topic", uint8(t)) }

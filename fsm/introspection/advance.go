@@ -120,6 +120,7 @@ func (t Txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) Re
 		rec.Deadline = t.Now().Add(rec.Deadline.Sub(rec.Started))
 		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.Now(), t.Header.WallMillis, 0
 		rec.Finished, rec.FinishedMillis, rec.FinishedBeyond, rec.Error = 0, 0, 0, ""
+		rec.Finding = entry.Finding{}
 	}
 	return t.move(rec, c.Event, next, t.reason(c, r, from))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
@@ -24,6 +25,9 @@ const (
 type Inspected struct {
 	Node string   `cbor:"1,keyasint"`           // UUID in lower case
 	MACs []string `cbor:"2,keyasint,omitempty"` // of its ports, sorted, each once
+	// Since is the entry that recorded this inspection, by which it is told from the one before;
+	// no command brings it. Since log version 3.
+	Since fencing.Token `cbor:"3,keyasint,omitempty"`
 }
 
 func (i Inspected) validate() error {
@@ -66,6 +70,9 @@ func (c PutInspected) Validate() error {
 		if err := i.validate(); err != nil {
 			return err
 		}
+		if !i.Since.IsZero() {
+			return fmt.Errorf("node %s is inspected since entry %v, which its own entry decides", i.Node, i.Since)
+		}
 		seen[i.Node] = true
 	}
 	for _, node := range c.Remove {
@@ -85,6 +92,11 @@ func applyPutInspected(t Txn, c PutInspected) entry.Result {
 		t.nodes.inspect(Inspected{Node: node}, false, t.Position.Index)
 	}
 	for _, i := range c.Nodes {
+		if before, known := t.Inspected(i.Node); known {
+			i.Since = before.Since
+		} else if t.Version >= logVersionEarlier {
+			i.Since = t.Token
+		}
 		t.nodes.inspect(i, true, t.Position.Index)
 	}
 	if t.nodes.inspected.Size() > MaxNodes {
@@ -140,6 +152,7 @@ func (s *Tables) InspectedByMAC(mac string) []string {
 func checkInspected(t Txn, p *valid.Problems) (macs int) {
 	p.Want(t.nodes.inspected.Size() <= MaxNodes, "Ironic inspects %d nodes", t.nodes.inspected.Size())
 	for key, i := range t.nodes.inspected.All() {
+		p.Want(i.Since <= t.Granted(), "Ironic inspects node %s since entry %v, which is to come", i.Node, i.Since)
 		p.Want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
 		if err := i.validate(); err != nil {
 			p.Addf("%v", err)

@@ -46,6 +46,8 @@ func checkRecord(t Txn, p *valid.Problems, r Record) {
 	}
 	p.Want((r.State == NodeError) == (r.Error != "") || r.State == NodeReapplying, "node %s is %v with error %q", node,
 		r.State, r.Error)
+	p.Want(r.Finding.IsZero() || r.Finding.Validate() == nil && r.Error == textTimeout,
+		"node %s is %v with error %q and finding %+v", node, r.State, r.Error, r.Finding)
 	p.Want(r.StartedBeyond < microsInMilli && r.FinishedBeyond < microsInMilli,
 		"node %s has %d and %d microseconds in a millisecond", node, r.StartedBeyond, r.FinishedBeyond)
 	p.Want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)

@@ -54,6 +54,9 @@ type Record struct {
 	// since is asked of both. An introspection that brings no document leaves it.
 	// Since log version 3.
 	Earlier blobs.Hash `cbor:"18,keyasint,omitzero"`
+	// Finding is what kept the machine from coming up, of an introspection that ended since its
+	// time was over. Since log version 3.
+	Finding entry.Finding `cbor:"19,keyasint,omitzero"`
 }
 
 // Times are when an introspection began and ended. In the log they stand among the keys of
@@ -296,6 +299,10 @@ func (t Txn) ended(r Record, why string, a Answer) Record {
 	r.Finished, r.FinishedMillis, r.FinishedBeyond = t.Now(), t.Wall(), 0
 	r.Attributes = Attributes{}
 	r.Delivered = r.Delivered.answered(a)
+	r.Finding = entry.Finding{}
+	if why == textTimeout && t.Stopped != nil {
+		r.Finding = t.Stopped(r.Node, r.Begun)
+	}
 	return r
 }
 
@@ -313,12 +320,13 @@ func (t Txn) recordStep(old, r Record, cause Event, peer string) {
 	if old.State != NodeAbsent {
 		from = old.State.String()
 	}
-	why := ""
+	why, found := "", entry.Finding{}
 	if r.State == NodeError {
-		why = r.Error
+		why, found = r.Error, r.Finding
 	}
 	t.RecordEvent(eventring.Event{Topic: eventring.TopicIntrospection, Action: r.State.String(), Peer: peer, Node: r.Node,
-		Fields: eventring.Fields("cause", cause.String(), "from", from, "error", why)})
+		Fields: eventring.Fields("cause", cause.String(), "from", from, "error", why, "finding", found.Code,
+			"found", found.Text)})
 }
 
 // recordNode records an event about a node's record as a whole.

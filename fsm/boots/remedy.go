@@ -1,0 +1,39 @@
+package boots
+
+// Remedy says what to do about a finding, by its code; "" of a code that this binary does not
+// know. It is no part of the state, so that it may be corrected.
+func Remedy(code string) string {
+	switch code {
+	case "silent":
+		return "look at its power, cable, VLAN and boot order; behind a relay this host must be among the relay's servers"
+	case "unknown-mac":
+		return "compare these with the node's ports in Ironic ('baremetal port list --node NODE'); " +
+			"'trivet firewall heard' lists them"
+	case "denied":
+		return "'trivet firewall explain MAC' shows the rule"
+	case "foreign-server":
+		return "switch that server off, or keep it from this network; 'trivet doctor --check raw-dhcp' looks for more"
+	case "no-offer":
+		return "'trivet doctor --check dhcp' looks at dnsmasq, its pool and the host's own firewall"
+	case "refused-address":
+		return "look at dnsmasq's pool and its log; 'trivet doctor --check dhcp'"
+	case "no-boot-file":
+		return "docs/pxe.md#firmware says which kinds of firmware are served, and what helps others"
+	case "not-fetched":
+		return "UDP 69 and the ports that TFTP answers from must be open between the machine and this host; " +
+			"'trivet doctor --check boot' fetches the files here"
+	case "file-refused":
+		return "'trivet doctor --check boot' names the files that are missing on each host"
+	case "transfer-broken":
+		return "look for loss of packets, another MTU, or a firewall between the machine and this host"
+	case "loop":
+		return "its loader does not find its network card, or its firmware does not run it: try another one " +
+			"(docs/pxe.md#firmware)"
+	case "no-kernel":
+		return "look at the script: its kernel and ramdisk must be where it says; the machine's screen has iPXE's error"
+	case "no-callback":
+		return "look at ipa-inspection-callback-url in the kernel's arguments, at the machine's address, clock and trust of " +
+			"the API's certificate, and at its console"
+	}
+	return ""
+}
