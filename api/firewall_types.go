@@ -105,9 +105,11 @@ type Explanation struct {
 // Boot is what was heard of a machine that boots (docs/pxe.md#recorder).
 type Boot struct {
 	Node     string        `json:"node"`
+	State    string        `json:"state"`             // of its introspection here; "": there was none
+	Awaited  bool          `json:"awaited"`           // its machine is to boot now, also for Ironic's own inspection
 	Steps    []BootStep    `json:"steps"`             // in the order in which they were heard first
 	Dropped  int           `json:"dropped,omitempty"` // steps that made room
-	Findings []BootFinding `json:"findings"`          // why it has not called, what stops it first
+	Findings []BootFinding `json:"findings"`          // why it has not called, or did not in time; what stops it first
 }
 
 // BootStep is what happened once, or several times alike.

@@ -69,11 +69,10 @@ type Inspector struct {
 	StaleFor  func() time.Duration // since this peer last heard of a leader
 	Callbacks CallbackLimit        // the zero one limits nothing
 	// of nodes under introspection, whose document begins so; nil: none
-	Expected  func(beginning []byte) (node string, ok bool)
-	Inband    InbandInspection       // nil: there is no such path
-	Lending   Lending                // nil: there are no such paths
-	Names     Names                  // nil: there are no such paths
-	Hardware  Hardware               // nil: there are no such paths
+	Expected func(beginning []byte) (node string, ok bool)
+	Inband   InbandInspection // nil: there is no such path
+	Lending  Lending          // nil: there are no such paths
+	Nodes
 	Events    EventSource            // nil: there is no such path
 	Report    func(eventring.Report) // records the audit as events; nil: it is not recorded
 	Proxies   []netip.Prefix         // who may say for whom it asks; may be empty
@@ -128,7 +127,8 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
 			post: i.reapply(documents)},
 	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
-		hardwareAPI{i.Hardware, documents, i.reading}.resources(), i.eventResources(), more)
+		hardwareAPI{i.Hardware, documents, i.reading}.resources(),
+		bootsAPI{i.Boots, i.MaxLimit, i.reading}.resources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux

@@ -6,9 +6,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/trivet-ha/trivet/firewall/recorder"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/accept"
@@ -38,6 +43,14 @@ const (
 	pathNode  = pathNodes + "/:node"
 )
 
+// Nodes are what is known of nodes next to their introspections. Without one there are no such
+// paths.
+type Nodes struct {
+	Names    Names
+	Hardware Hardware
+	Boots    Boots
+}
+
 func (i *Inspector) nodeResources() []resource {
 	if i.Names == nil {
 		return nil
@@ -51,11 +64,13 @@ func (i *Inspector) nodeResources() []resource {
 func (i *Inspector) nodes(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
-	if unexpected, err := parseUnexpected(query(c)); err != nil || unexpected {
-		if err != nil {
-			return err
-		}
+	switch only, err := onlyNodes(query(c)); {
+	case err != nil:
+		return err
+	case only == "unexpected":
 		return i.unexpected(ctx, c)
+	case only == "stopped":
+		return bootsAPI{i.Boots, i.MaxLimit, i.reading}.stopped(ctx, c)
 	}
 	all, err := i.Names.All(ctx)
 	if err != nil {
@@ -186,18 +201,6 @@ func (a hardwareAPI) verdict(ctx context.Context, c echo.Context, ref string) er
 	return replyValue(c, http.StatusOK, shownVerdict(v))
 }
 
-// parseUnexpected reads ?unexpected=; absent is no.
-func parseUnexpected(q url.Values) (bool, error) {
-	switch value := q.Get("unexpected"); value {
-	case "true":
-		return true, nil
-	case "", "false":
-		return false, nil
-	default:
-		return false, refuse(http.StatusBadRequest, "unexpected is true or false, not %q", value)
-	}
-}
-
 // unexpected lists the machines that are not as ordered. It needs no answer of Ironic.
 func (i *Inspector) unexpected(ctx context.Context, c echo.Context) error {
 	if i.Hardware == nil {
@@ -296,4 +299,134 @@ func Remedy(node, reason string) string {
 	}
 	return "'trivet introspection show " + node +
 		"' names the ramdisk's logs; mend what the reason says, then 'trivet introspection start " + node + "'"
+}
+
+// Boots reads how machines boot. ref is a node's UUID or name.
+type Boots interface {
+	// Locate returns the UUID of a node, and the state to answer from.
+	Locate(ctx context.Context, ref string, r inspector.Reading) (node string, v fsm.View, err error)
+	// State returns the state to answer from.
+	State(ctx context.Context, r inspector.Reading) (fsm.View, error)
+}
+
+var _ Boots = (*accept.Service)(nil)
+
+// BootOf is what was heard of a node's newest boot, and why its machine does not call; nil where
+// nothing was heard and none is awaited. Every peer says the same.
+func BootOf(v fsm.View, node string) *Boot {
+	account, ok := recorder.AccountOf(v, node)
+	if !ok {
+		return nil
+	}
+	out := emptyBoot(v, node)
+	out.Awaited, out.Dropped, out.Findings = account.Awaited, account.Track.Dropped, bootFindings(account.Findings)
+	for _, s := range account.Track.Steps {
+		name := s.Peer
+		if m, ok := v.Member(s.Peer); ok {
+			name = m.Name
+		}
+		out.Steps = append(out.Steps, BootStep{Time: bootTime(s.FirstMillis), Until: bootTime(s.LastMillis), Count: s.Count,
+			Peer: name, Kind: s.Kind.String(), MAC: s.MAC, Text: recorder.Sentence(s)})
+	}
+	return out
+}
+
+func emptyBoot(v fsm.View, node string) *Boot {
+	out := &Boot{Node: node, Steps: []BootStep{}, Findings: []BootFinding{}}
+	if rec, ok := v.Record(node); ok {
+		out.State = rec.State.String()
+	}
+	return out
+}
+
+func bootFindings(all []entry.Finding) []BootFinding {
+	out := make([]BootFinding, 0, len(all))
+	for _, f := range all {
+		out = append(out, BootFinding{f.Code, f.Text, boots.Remedy(f.Code)})
+	}
+	return out
+}
+
+func bootTime(millis int64) string {
+	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// bootsAPI answers the paths about boots, which are Trivet's own.
+type bootsAPI struct {
+	boots    Boots
+	maxLimit int                                  // the longest page
+	reading  func(echo.Context) inspector.Reading // how fresh an answer must be
+}
+
+func (a bootsAPI) resources() []resource {
+	if a.boots == nil {
+		return nil
+	}
+	return []resource{{path: pathNode + "/boot", reader: true, cost: admission.Request, get: onNode(a.boot)}}
+}
+
+func (a bootsAPI) boot(ctx context.Context, c echo.Context, ref string) error {
+	node, v, err := a.boots.Locate(ctx, ref, a.reading(c))
+	if err != nil {
+		return err
+	}
+	if boot := BootOf(v, node); boot != nil {
+		return replyValue(c, http.StatusOK, boot)
+	}
+	if _, known := v.Record(node); !known {
+		return refuse(http.StatusNotFound, "Nothing was heard of node %s, and it is not under introspection", ref)
+	}
+	return replyValue(c, http.StatusOK, emptyBoot(v, node))
+}
+
+// stoppedNode is a machine that does not come up, or did not in time.
+type stoppedNode struct {
+	UUID     string        `json:"uuid"`
+	Findings []BootFinding `json:"findings"`
+}
+
+// stopped lists the machines of which it was found why they do not come up, in the order of their
+// nodes. It needs no answer of Ironic.
+func (a bootsAPI) stopped(ctx context.Context, c echo.Context) error {
+	if a.boots == nil {
+		return refuse(http.StatusNotFound, "this server does not know how machines boot")
+	}
+	page, err := parsePage(query(c), a.maxLimit)
+	if err != nil {
+		return err
+	}
+	v, err := a.boots.State(ctx, a.reading(c))
+	if err != nil {
+		return err
+	}
+	list := make([]stoppedNode, 0)
+	for _, node := range recorder.MaybeStopped(v) {
+		if len(list) == page.Limit {
+			break
+		}
+		if node <= page.Marker {
+			continue
+		}
+		if account, _ := recorder.AccountOf(v, node); len(account.Findings) > 0 {
+			list = append(list, stoppedNode{node, bootFindings(account.Findings)})
+		}
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"nodes": list})
+}
+
+// onlyNodes reads which nodes are asked for: ?unexpected= or ?stopped=; "" is all.
+func onlyNodes(q url.Values) (only string, err error) {
+	for _, name := range []string{"unexpected", "stopped"} {
+		switch value := q.Get(name); value {
+		case "true":
+			if only != "" {
+				return "", refuse(http.StatusBadRequest, "ask for unexpected or for stopped nodes, not for both at once")
+			}
+			only = name
+		case "", "false":
+		default:
+			return "", refuse(http.StatusBadRequest, "%s is true or false, not %q", name, value)
+		}
+	}
+	return only, nil
 }

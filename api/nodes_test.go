@@ -37,8 +37,8 @@ func (f fakeNames) Of(_ context.Context, ref string) (ironic.NodeName, error) {
 }
 
 func naming(names Names) http.Handler {
-	i := &Inspector{Service: &fake{}, Names: names, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
-		StaleFor: func() time.Duration { return 0 }}
+	i := &Inspector{Service: &fake{}, Nodes: Nodes{Names: names}, Auth: NoAuth(), MaxLimit: 4,
+		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
 	return i.Handler()
 }
 
@@ -105,7 +105,7 @@ func TestHardware(t *testing.T) {
 			200},
 		{0, "cabling", `{"error":{"message":"Introspection data not found for node ` + node + `, processed=False"}}`, 404},
 	} {
-		i := &Inspector{Service: &fake{}, Hardware: fakeHardware{c.inspections}, Auth: NoAuth(), MaxLimit: 4,
+		i := &Inspector{Service: &fake{}, Nodes: Nodes{Hardware: fakeHardware{c.inspections}}, Auth: NoAuth(), MaxLimit: 4,
 			Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
 		w := answer(t, i.Handler(), "GET", "/v1/nodes/"+node+"/"+c.path, "")
 		if got := strings.TrimSpace(w.Body.String()); w.Code != c.status || got != c.want {
@@ -168,8 +168,9 @@ func TestExpectations(t *testing.T) {
 		{"GET", "/v1/nodes?unexpected=perhaps", "", 400,
 			`{"error":{"message":"unexpected is true or false, not \"perhaps\""}}`},
 	} {
-		i := &Inspector{Service: &fake{}, Hardware: fakeHardware{2}, Names: fakeNames{}, Auth: NoAuth(), MaxLimit: 4,
-			Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+		i := &Inspector{Service: &fake{}, Nodes: Nodes{Hardware: fakeHardware{2}, Names: fakeNames{}}, Auth: NoAuth(),
+			MaxLimit: 4,
+			Logger:   slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
 		w := answer(t, i.Handler(), c.method, c.path, c.body)
 		if got := strings.TrimSpace(w.Body.String()); w.Code != c.status || got != c.want {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, w.Code, got, c.status, c.want)

@@ -207,8 +207,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Hardware: fakeHardware{},
-		Events: &events.Hub{}}).resources() {
+	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{},
+		Nodes: Nodes{fakeNames{}, fakeHardware{}, fakeBoots{}}, Events: &events.Hub{}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
@@ -260,7 +260,8 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	t.Cleanup(lends.Close)
 	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(),
 		Healthcheck: true}, &Inspector{
-		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends, Names: fakeNames{}, Hardware: fakeHardware{},
+		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends,
+		Nodes:  Nodes{fakeNames{}, fakeHardware{}, fakeBoots{log}},
 		Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
 		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 },
 	})

@@ -90,8 +90,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Expected:  p.core.Service.Expects,
 		Proxies:   networks(conf.API.TrustedProxies),
 		Admission: p.serving.admission,
-		Names:     p.names,
-		Hardware:  p.core.Service.Hardware(),
+		Nodes:     api.Nodes{Names: p.names, Hardware: p.core.Service.Hardware(), Boots: p.core.Service},
 		Events:    p.events,
 		Report:    p.recorder.Report,
 	}

@@ -148,9 +148,19 @@ func (c *Core) door(members *health.Members, conf func() config.Config) *health.
 	d := &health.Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
 	if g := c.gate; g != nil {
 		d.Guard, d.Lists, d.Pull, d.Driver, d.Address = g.Guard, g.Lists, g.Pull, g.made.Driver, g.made.AddressText
-		d.Recorder = g.Recorder
+		if d.Recorder = g.Recorder; d.Recorder != nil {
+			d.Recorder.RelaysDropped = func() string { return relaysDropped(conf().Firewall.Match) }
+		}
 	}
 	return d
+}
+
+// relaysDropped says why what a DHCP relay passes on is dropped by firewall.match, "" if it is not.
+func relaysDropped(match string) string {
+	if firewall.Match(match).Relays() == firewall.RelaysMatched {
+		return ""
+	}
+	return "what a DHCP relay passes on is dropped (firewall.match: ether)"
 }
 
 // yield shuts the door for the rest of this leadership and lets the next leader

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 )
 
 // Expectation is what a group of machines was ordered with, as files have it.
@@ -64,22 +63,7 @@ func (h Hardware) Verdict(ctx context.Context, node string) (Verdict, error) {
 		func(v Verdict) bool { return v.UUID != "" && v.Differences != nil })
 }
 
-// maxUnexpectedPages bounds the pages of one list: no cluster judges more machines.
-const maxUnexpectedPages = 1000
-
 // Unexpected lists the machines that are not as ordered, in the order of their nodes.
 func (h Hardware) Unexpected(ctx context.Context) (all []Verdict, err error) {
-	type answer struct {
-		Nodes []Verdict `json:"nodes"`
-	}
-	query := url.Values{"unexpected": {"true"}}
-	for range maxUnexpectedPages {
-		page, err := asked(ctx, h.c.endpoints, h.c.reading(query, "nodes"), func(a answer) bool { return a.Nodes != nil })
-		if err != nil || len(page.Nodes) == 0 {
-			return all, err
-		}
-		all = append(all, page.Nodes...)
-		query = withParameter(query, "marker", page.Nodes[len(page.Nodes)-1].UUID)
-	}
-	return all, nil
+	return listNodes(ctx, h, "unexpected", func(v Verdict) (string, bool) { return v.UUID, true })
 }

@@ -38,7 +38,7 @@ type Cable struct {
 	VLAN      string `json:"vlan"`
 }
 
-// Hardware reads what nodes are made of. Trivet alone answers this.
+// Hardware reads what nodes are made of and how they boot. Trivet alone answers this.
 type Hardware struct{ c *Client }
 
 // Hardware returns what reads the hardware of nodes.

@@ -3,9 +3,11 @@ package events
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
@@ -27,8 +29,19 @@ type Event struct {
 func Of(e eventring.Event) Event {
 	return Event{
 		ID: e.ID.String(), Index: e.ID.Index, Seq: e.ID.Seq, Time: time.UnixMilli(e.Millis).UTC().Format(time.RFC3339Nano),
-		Kind: e.Topic.String(), Action: e.Action, Peer: e.Peer, Node: e.Node, Text: sentence(e), Fields: e.Fields,
+		Kind: e.Topic.String(), Action: e.Action, Peer: e.Peer, Node: e.Node, Text: sentence(e), Fields: withRemedy(e.Fields),
 	}
+}
+
+// withRemedy adds what to do about a finding, which is not in the log.
+func withRemedy(fields map[string]string) map[string]string {
+	remedy := boots.Remedy(fields["finding"])
+	if remedy == "" || fields["found"] == "" {
+		return fields
+	}
+	out := maps.Clone(fields)
+	out["remedy"] = remedy
+	return out
 }
 
 // Rendered is an event in its two forms on the wire. It is shared by all readers and

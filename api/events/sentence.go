@@ -36,6 +36,8 @@ func sentence(e eventring.Event) string {
 		text = ruleSentence(e)
 	case eventring.TopicHardware:
 		text = hardwareSentence(e)
+	case eventring.TopicBoot:
+		text = bootSentence(e)
 	}
 	if text == "" {
 		text = fmt.Sprintf("%v: %s", e.Topic, e.Action)
@@ -129,7 +131,11 @@ func nodeSentence(e eventring.Event) string {
 	case introspection.NodeFinished.String():
 		return fmt.Sprintf("Introspection of node %s finished", e.Node)
 	case introspection.NodeError.String():
-		return fmt.Sprintf("Introspection of node %s failed: %s", e.Node, strings.TrimSuffix(e.Fields["error"], "."))
+		text := fmt.Sprintf("Introspection of node %s failed: %s", e.Node, strings.TrimSuffix(e.Fields["error"], "."))
+		if found := e.Fields["found"]; found != "" {
+			text += fmt.Sprintf("; %s (%s)", found, e.Fields["finding"])
+		}
+		return text
 	case introspection.NodeReapplying.String():
 		return fmt.Sprintf("The stored data of node %s is processed again", e.Node)
 	case introspection.NodeEnrolling.String():
@@ -182,6 +188,16 @@ func hardwareSentence(e eventring.Event) string {
 		return fmt.Sprintf("The machine of node %s is not as ordered: %s", e.Node, e.Fields["differences"])
 	case eventring.ActionExpected:
 		return fmt.Sprintf("The machine of node %s does not differ from what was ordered any more", e.Node)
+	}
+	return ""
+}
+
+func bootSentence(e eventring.Event) string {
+	switch e.Action {
+	case eventring.ActionFound:
+		return fmt.Sprintf("The machine of node %s does not come up: %s (%s)", e.Node, e.Fields["found"], e.Fields["finding"])
+	case eventring.ActionCleared:
+		return fmt.Sprintf("What kept the machine of node %s from coming up is over (%s)", e.Node, e.Fields["finding"])
 	}
 	return ""
 }

@@ -3,37 +3,13 @@ package health
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/recorder"
+	"github.com/trivet-ha/trivet/fsm"
 )
-
-// Boot is what was heard of a node's newest boot, and why its machine has not called; nil if
-// nothing was heard and none is awaited.
-func (d *Door) Boot(node string) *api.Boot {
-	v := d.Members.Log.View()
-	from := recorder.Accounts{Recorder: d.Recorder}
-	if firewall.Match(d.Config().Firewall.Match).Relays() != firewall.RelaysMatched {
-		from.RelaysDropped = "what a DHCP relay passes on is dropped (firewall.match: ether)"
-	}
-	account, ok := from.Of(v, node)
-	if !ok {
-		return nil
-	}
-	out := &api.Boot{Node: node, Steps: []api.BootStep{}, Dropped: account.Track.Dropped, Findings: []api.BootFinding{}}
-	for _, s := range account.Track.Steps {
-		name := s.Peer
-		if m, ok := v.Member(s.Peer); ok {
-			name = m.Name
-		}
-		out.Steps = append(out.Steps, api.BootStep{Time: clock(s.FirstMillis), Until: clock(s.LastMillis), Count: s.Count,
-			Peer: name, Kind: s.Kind.String(), MAC: s.MAC, Text: recorder.Sentence(s)})
-	}
-	for _, f := range account.Findings {
-		out.Findings = append(out.Findings, api.BootFinding(f))
-	}
-	return out
-}
 
 // Heard lists the machines that asked to boot here and are not under introspection, and what the
 // filter makes of them.
@@ -60,4 +36,28 @@ func (d *Door) Heard() api.Heard {
 
 func clock(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// bootCollector counts the awaited machines that do not come up when it is asked.
+type bootCollector struct {
+	view    func() fsm.View
+	stopped *prometheus.Desc
+}
+
+func newBootCollector(view func() fsm.View) *bootCollector {
+	return &bootCollector{view: view, stopped: prometheus.NewDesc("trivet_boot_stopped_machines",
+		"Machines that are awaited and do not come up, by what stops them first, in the whole cluster.",
+		[]string{"finding"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *bootCollector) Describe(out chan<- *prometheus.Desc) { out <- c.stopped }
+
+// Collect implements prometheus.Collector. Every finding is there, so that no alert waits for a
+// series that was never seen.
+func (c *bootCollector) Collect(out chan<- prometheus.Metric) {
+	stopped := recorder.Stopped(c.view())
+	for _, code := range recorder.Codes() {
+		out <- prometheus.MustNewConstMetric(c.stopped, prometheus.GaugeValue, float64(stopped[code]), code)
+	}
 }

@@ -147,8 +147,8 @@ func (d *Door) Explain(mac string) (api.Explanation, error) {
 		out.Steps = append(out.Steps,
 			api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
 	}
-	if node := recorder.NodeOf(d.Members.Log.View(), x.MAC); node != "" {
-		out.Boot = d.Boot(node)
+	if v := d.Members.Log.View(); recorder.NodeOf(v, x.MAC) != "" {
+		out.Boot = api.BootOf(v, recorder.NodeOf(v, x.MAC))
 	}
 	return out, nil
 }

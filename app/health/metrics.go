@@ -22,7 +22,7 @@ func (f *Figures) counter(name, help string, value func() float64) {
 func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 	store := s.Members.Log
 	f.MustRegister(f.commits, f.requests, f.Throttled, f.logins, f.elections, newNodeCollector(store.View),
-		newWarningCollector(s.ownWarnings))
+		newBootCollector(store.View), newWarningCollector(s.ownWarnings))
 	f.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "trivet", Name: "build_info", Help: "Always 1; the labels say what runs.",

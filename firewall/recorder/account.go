@@ -9,61 +9,102 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
-// Account is what was heard of a node's newest boot, and why its machine does not come up, as far
-// as that is known and it is awaited.
+// Account is what was heard of a node's newest boot, and why its machine does not come up, or did
+// not before its time was over.
 type Account struct {
+	Awaited  bool // its machine is to boot
 	Track    boots.Track
-	Findings []Finding
+	Findings []entry.Finding
 }
 
-// Accounts make accounts on one peer.
-type Accounts struct {
-	// RelaysDropped says why what a DHCP relay passes on is dropped; "": it is not.
-	RelaysDropped string
-	// Recorder knows strangers, on the leader's host; nil: there is none here.
-	Recorder *Recorder
-}
-
-// Of returns the account of a node; ok is false where nothing was recorded and nothing is awaited.
-func (a Accounts) Of(v fsm.View, node string) (out Account, ok bool) {
+// AccountOf returns the account of a node, which is the same on all peers; ok is false where
+// nothing was recorded and nothing is awaited.
+func AccountOf(v fsm.View, node string) (out Account, ok bool) {
 	track, recorded := v.BootTrack(node)
-	macs, since := awaited(v, node)
-	if !recorded && macs == nil {
-		return out, false
-	}
+	awaits := awaitedOf(v, node)
 	rec, _ := v.Record(node)
-	if macs != nil && track.Begun < rec.Begun && rec.State.Active() {
-		track = boots.Track{Node: node, Begun: rec.Begun} // of an introspection before
+	if now := max(awaits.begun, rec.Begun); track.Begun < now {
+		track = boots.Track{Node: node, Begun: now} // of an introspection before
 	}
-	out.Track = track
-	if macs == nil {
-		return out, true
+	out.Track, out.Awaited = track, len(awaits.macs) > 0
+	switch {
+	case called(v, track):
+	case len(track.Findings) > 0:
+		out.Findings = track.Findings
+	case rec.State == introspection.NodeError && !rec.Finding.IsZero():
+		out.Findings = []entry.Finding{rec.Finding} // kept for longer than the track
 	}
-	m := Machine{MACs: macs, Since: since, Track: track, Denied: func(_, relay string) string {
-		if relay == "" {
-			return ""
-		}
-		return a.RelaysDropped
-	}}
-	if a.Recorder != nil {
-		m.Strangers, _ = a.Recorder.Strangers()
-	}
-	out.Findings = Findings(m)
-	return out, true
+	return out, recorded || out.Awaited || len(out.Findings) > 0
 }
 
-// awaited are the MACs by which a node's machine may boot, nil if none is awaited, and since when
-// as far as that is known.
-func awaited(v fsm.View, node string) (macs []string, since time.Time) {
-	if rec, ok := v.Record(node); ok && rec.State.Active() && len(rec.Attributes.MACs) > 0 {
-		return rec.Attributes.MACs, time.UnixMilli(rec.StartedMillis)
+// awaits is a node whose machine is expected to boot.
+type awaits struct {
+	macs  []string      // none: it is not expected
+	begun fencing.Token // as boots.Track has it
+}
+
+// awaitedOf is the introspection, of Trivet or of Ironic itself, that waits for a node's machine.
+// Of one that starts the machine may not be switched on yet.
+func awaitedOf(v fsm.View, node string) (out awaits) {
+	if rec, ok := v.Record(node); ok && rec.State == introspection.NodeWaiting {
+		out = awaits{rec.Attributes.MACs, rec.Begun}
 	}
-	if i, ok := v.Inspected(node); ok && len(i.MACs) > 0 {
-		return i.MACs, time.Time{}
+	if i, ok := v.Inspected(node); ok && i.Since >= out.begun {
+		out = awaits{i.MACs, i.Since}
 	}
-	return nil, time.Time{}
+	return out
+}
+
+// called reports whether the ramdisk of a track's introspection has sent its document.
+func called(v fsm.View, track boots.Track) bool {
+	if rec, ok := v.Record(track.Node); ok && rec.Begun == track.Begun {
+		return rec.Delivered.Request >= rec.Begun
+	}
+	relay, ok := v.RelayOf(track.Node)
+	return ok && !track.Begun.IsZero() && relay.Sequence >= track.Begun
+}
+
+// MaybeStopped are the nodes, in order, of which AccountOf may have findings.
+func MaybeStopped(v fsm.View) (nodes []string) {
+	for track := range v.BootTracks() {
+		if len(track.Findings) > 0 {
+			nodes = append(nodes, track.Node)
+		}
+	}
+	for rec := range v.Records() {
+		if !rec.Finding.IsZero() {
+			nodes = append(nodes, rec.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// Stopped counts the awaited machines that do not come up, by what stops each first.
+func Stopped(v fsm.View) map[string]int {
+	codes := make(map[string]int)
+	for track := range v.BootTracks() {
+		if len(track.Findings) == 0 {
+			continue
+		}
+		if account, _ := AccountOf(v, track.Node); account.Awaited && len(account.Findings) > 0 {
+			codes[account.Findings[0].Code]++
+		}
+	}
+	return codes
+}
+
+// Codes are those of all findings that this binary makes.
+func Codes() (all []string) {
+	for _, row := range rows() {
+		all = append(all, row.code)
+	}
+	return all
 }
 
 // NodeOf is the node with a MAC whose boot was recorded, else one that is awaited; "" if there is

@@ -10,19 +10,15 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 
 	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
-
-// Finding is why a machine has not called yet, as far as its boot was heard.
-type Finding struct {
-	Code   string // stands in docs/pxe.md#recorder
-	Text   string // a sentence without a full stop
-	Remedy string
-}
 
 // Machine is what Findings judges.
 type Machine struct {
 	MACs  []string  // of the node, those that are let in
-	Since time.Time // when the introspection began
+	Since time.Time // from when on its machine is awaited and the recorder listens
+	Now   time.Time // zero: however long ago a thing was heard, no more is to be expected
 	Track boots.Track
 	// Denied says why a MAC is kept out, relay being the address of the DHCP relay that it came
 	// through, "" if none; "" says that it is let in.
@@ -34,14 +30,31 @@ type Machine struct {
 // Findings are all that speak against the boot, what stops it first before what would stop it
 // later. None are there for a machine that has done all that was heard well, and may call any
 // moment, but for the call itself.
-func Findings(m Machine) (all []Finding) {
+func Findings(m Machine) []entry.Finding {
+	all, _ := m.judge()
+	return all
+}
+
+// judge says what speaks against the boot, and when the next thing will if nothing is heard until
+// then; zero: nothing will.
+func (m Machine) judge() (all []entry.Finding, next time.Time) {
 	h := sortSteps(m.Track)
 	for _, row := range rows() {
-		if text := row.find(m, h); text != "" {
-			all = append(all, Finding{row.code, text, row.remedy})
+		at, text := row.find(m, h)
+		if text == "" {
+			continue
+		}
+		if due := time.UnixMilli(at).Add(row.wait); !m.Now.IsZero() && m.Now.Before(due) {
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+			continue
+		}
+		if len(all) < boots.MaxFindings {
+			all = append(all, entry.Finding{Code: row.code, Text: valid.Cut(text, entry.MaxFindingText)})
 		}
 	}
-	return all
+	return all, next
 }
 
 // heard is a track by what its steps are.
@@ -92,53 +105,67 @@ func sortSteps(t boots.Track) (h heard) {
 	return h
 }
 
-// row is one kind of finding; find says it in a sentence, "" if it is not so.
+// row is one kind of finding; find says it in a sentence, "" if it is not so, and since when, a
+// wall clock in ms. What is just not there yet, as on the way of every boot, is no finding before
+// wait has passed since then. boots.Remedy has the remedies.
 type row struct {
-	code   string
-	find   func(Machine, heard) string
-	remedy string
+	code string
+	wait time.Duration
+	find func(Machine, heard) (at int64, text string)
 }
+
+// How long what follows may take.
+const (
+	startWait  = 2 * time.Minute  // from power-on to the first request: a server's self-test
+	answerWait = 10 * time.Second // of DHCP
+	fetchWait  = 20 * time.Second // from an address to a file, and from a broken file to the next try
+	loaderWait = time.Minute      // from iPXE's script to the kernel
+	systemWait = 5 * time.Minute  // from the kernel to the call
+)
+
+const (
+	codeSilent  = "silent"
+	codeUnknown = "unknown-mac"
+)
 
 func rows() []row {
 	return []row{
-		{"silent", findSilence, "look at its power, cable, VLAN and boot order; behind a relay this host must be among the " +
-			"relay's servers"},
-		{"unknown-mac", findUnknown, "compare these with the node's ports in Ironic ('baremetal port list --node NODE'); " +
-			"'trivet firewall heard' lists them"},
-		{"denied", findDenied, "'trivet firewall explain MAC' shows the rule"},
-		{"foreign-server", findForeign,
-			"switch that server off, or keep it from this network; 'trivet doctor --check raw-dhcp' " +
-				"looks for more"},
-		{"no-offer", findNoOffer, "'trivet doctor --check dhcp' looks at dnsmasq, its pool and the host's own firewall"},
-		{"refused-address", findRefusedAddress, "look at dnsmasq's pool and its log; 'trivet doctor --check dhcp'"},
-		{"no-boot-file", findNoFile, "docs/pxe.md#firmware says which kinds of firmware are served, and what helps others"},
-		{"not-fetched", findNotFetched,
-			"UDP 69 and the ports that TFTP answers from must be open between the machine and this " +
-				"host; 'trivet doctor --check boot' fetches the files here"},
-		{"file-refused", findFileRefused, "'trivet doctor --check boot' names the files that are missing on each host"},
-		{"transfer-broken", findBroken,
-			"look for loss of packets, another MTU, or a firewall between the machine and this host"},
-		{"loop", findLoop, "its loader does not find its network card, or its firmware does not run it: try another one " +
-			"(docs/pxe.md#firmware)"},
-		{"no-kernel", findNoKernel,
-			"look at the script: its kernel and ramdisk must be where it says; the machine's screen has " +
-				"iPXE's error"},
-		{"no-callback", findNoCallback, "look at ipa-inspection-callback-url in the kernel's arguments, at the machine's " +
-			"address, clock and trust of the API's certificate, and at its console"},
+		{codeSilent, startWait, findSilence},
+		{codeUnknown, startWait, findUnknown},
+		{"denied", 0, findDenied},
+		{"foreign-server", 0, findForeign},
+		{"no-offer", answerWait, findNoOffer},
+		{"refused-address", answerWait, findRefusedAddress},
+		{"no-boot-file", answerWait, findNoFile},
+		{"not-fetched", fetchWait, findNotFetched},
+		{"file-refused", fetchWait, findFileRefused},
+		{"transfer-broken", fetchWait, findBroken},
+		{"loop", 0, findLoop},
+		{"no-kernel", loaderWait, findNoKernel},
+		{"no-callback", systemWait, findNoCallback},
 	}
 }
 
-func findSilence(m Machine, _ heard) string {
+func findSilence(m Machine, _ heard) (int64, string) {
 	if len(m.Track.Steps) > 0 {
-		return ""
+		return 0, ""
 	}
-	return fmt.Sprintf("no request of %s was heard since %s", strings.Join(m.MACs, ", "), moment(m.Since.UnixMilli()))
+	at := m.Since.UnixMilli()
+	return at, fmt.Sprintf("no request of %s was heard since %s", few(m.MACs), moment(at))
 }
 
-// namedStrangers is how many of them a sentence names.
-const namedStrangers = 3
+// named is how many MACs a sentence names.
+const named = 3
 
-func findUnknown(m Machine, _ heard) string {
+// few names the first of some MACs.
+func few(macs []string) string {
+	if n := len(macs) - named; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(macs[:named], ", "), n)
+	}
+	return strings.Join(macs, ", ")
+}
+
+func findUnknown(m Machine, _ heard) (int64, string) {
 	var macs []string
 	for _, s := range m.Strangers {
 		if s.Last.After(m.Since) && s.Client != boots.OtherClient {
@@ -146,23 +173,18 @@ func findUnknown(m Machine, _ heard) string {
 		}
 	}
 	if len(m.Track.Steps) > 0 || len(macs) == 0 {
-		return ""
+		return 0, ""
 	}
-	more := ""
-	if n := len(macs) - namedStrangers; n > 0 {
-		macs, more = macs[:namedStrangers], fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("machines asked to boot meanwhile that are not under introspection: %s%s", strings.Join(macs, ", "),
-		more)
+	return m.Since.UnixMilli(), "machines asked to boot meanwhile that are not under introspection: " + few(macs)
 }
 
-func findDenied(m Machine, h heard) string {
+func findDenied(m Machine, h heard) (int64, string) {
 	for _, s := range slices.Backward(slices.Concat(h.asked, h.chose)) {
 		if why := m.Denied(s.MAC, s.Relay); why != "" {
-			return fmt.Sprintf("%s asked%s and is kept out: %s", s.MAC, through(s), why)
+			return s.FirstMillis, fmt.Sprintf("%s asked%s and is kept out: %s", s.MAC, through(s), why)
 		}
 	}
-	return ""
+	return 0, ""
 }
 
 func through(s boots.Step) string {
@@ -172,7 +194,7 @@ func through(s boots.Step) string {
 	return " through relay " + s.Relay
 }
 
-func findForeign(_ Machine, h heard) string {
+func findForeign(_ Machine, h heard) (int64, string) {
 	for _, s := range slices.Concat(h.leased, h.offered) {
 		if !s.Foreign {
 			continue
@@ -181,39 +203,41 @@ func findForeign(_ Machine, h heard) string {
 		if slices.ContainsFunc(h.chose, func(c boots.Step) bool { return c.Server == s.Server }) {
 			chosen = ", and it chose that"
 		}
-		return fmt.Sprintf("another DHCP server, %s from %s, offered it %s%s", s.Server, s.ServerMAC, s.Address, chosen)
+		return s.FirstMillis, fmt.Sprintf("another DHCP server, %s from %s, offered it %s%s", s.Server, s.ServerMAC,
+			s.Address, chosen)
 	}
 	for _, s := range h.chose { // the answers of this host are heard, but for those in a gap
 		if s.Server != "" && (len(h.own) > 0 || !h.gap) && !slices.Contains(h.own, s.Server) {
-			return fmt.Sprintf("it chose the offer of another DHCP server, %s, which was not heard here", s.Server)
+			return s.FirstMillis, fmt.Sprintf("it chose the offer of another DHCP server, %s, which was not heard here",
+				s.Server)
 		}
 	}
-	return ""
+	return 0, ""
 }
 
-func findNoOffer(m Machine, h heard) string {
-	if len(h.asked) == 0 || len(h.offered)+len(h.leased) > 0 || findDenied(m, h) != "" {
-		return ""
+func findNoOffer(m Machine, h heard) (int64, string) {
+	if _, denied := findDenied(m, h); len(h.asked) == 0 || len(h.offered)+len(h.leased) > 0 || denied != "" {
+		return 0, ""
 	}
 	last := h.asked[len(h.asked)-1]
-	return fmt.Sprintf("%s asked for an address %s%s, is let in, and no server offered it one", last.MAC,
-		times(last.Count),
-		through(last))
+	return h.asked[0].FirstMillis, fmt.Sprintf("%s asked for an address %s%s, is let in, and no server offered it one",
+		last.MAC, times(last.Count), through(last))
 }
 
-func findRefusedAddress(m Machine, _ heard) string {
+func findRefusedAddress(m Machine, _ heard) (int64, string) {
 	for _, s := range slices.Backward(m.Track.Steps) {
 		switch s.Kind {
 		case boots.Leased:
-			return ""
+			return 0, ""
 		case boots.Refused:
-			return fmt.Sprintf("DHCP server %s refused %s its address %s%s", s.Server, s.MAC, times(s.Count), quoted(s.Text))
+			return s.FirstMillis, fmt.Sprintf("DHCP server %s refused %s its address %s%s", s.Server, s.MAC, times(s.Count),
+				quoted(s.Text))
 		}
 	}
-	return ""
+	return 0, ""
 }
 
-func findNoFile(_ Machine, h heard) string {
+func findNoFile(_ Machine, h heard) (int64, string) {
 	for _, s := range slices.Backward(h.asked) {
 		if s.Client == boots.OtherClient {
 			continue
@@ -222,11 +246,12 @@ func findNoFile(_ Machine, h heard) string {
 			return o.Foreign || o.MAC != s.MAC || o.LastMillis < s.FirstMillis
 		})
 		if len(offers) == 0 || slices.ContainsFunc(offers, func(o boots.Step) bool { return o.File != "" }) {
-			return ""
+			return 0, ""
 		}
-		return fmt.Sprintf("its firmware, %s, is offered an address and no boot file", Firmware(s.Client, s.Arch))
+		return s.FirstMillis, fmt.Sprintf("its firmware, %s, is offered an address and no boot file",
+			Firmware(s.Client, s.Arch))
 	}
-	return ""
+	return 0, ""
 }
 
 // Firmware is what a client says of itself, in words; arch is as boots.Step has it.
@@ -239,72 +264,89 @@ func Firmware(c boots.Client, arch uint16) string {
 	return fmt.Sprintf("%s of architecture %d (%v)", name, arch-1, iana.Arch(arch-1))
 }
 
-func findNotFetched(m Machine, h heard) string {
+func findNotFetched(m Machine, h heard) (int64, string) {
 	if len(h.loader)+len(h.system)+len(h.failed)+len(h.abandoned) > 0 {
-		return ""
+		return 0, ""
 	}
-	elsewhere := findForeign(m, h)+findRefusedAddress(m, h) != "" // it has no address to fetch from
+	_, foreign := findForeign(m, h)
+	_, refused := findRefusedAddress(m, h)
+	elsewhere := foreign+refused != "" // it has no address to fetch from
 	for _, s := range slices.Backward(slices.Concat(h.offered, h.leased)) {
 		if s.File != "" && !s.Foreign && (s.Kind == boots.Leased || !elsewhere) {
-			return fmt.Sprintf("it was given the name %s, and asked for no file since %s", s.File, moment(s.LastMillis))
+			return s.FirstMillis, fmt.Sprintf("it was given the name %s, and asked for no file since %s", s.File,
+				moment(s.FirstMillis))
 		}
 	}
-	return ""
+	return 0, ""
 }
 
-func findFileRefused(_ Machine, h heard) string {
+func findFileRefused(_ Machine, h heard) (int64, string) {
 	if len(h.failed) == 0 {
-		return ""
+		return 0, ""
 	}
 	last := h.failed[len(h.failed)-1]
-	if slices.ContainsFunc(slices.Concat(h.loader, h.system), func(s boots.Step) bool {
-		return s.File == last.File && s.LastMillis >= last.LastMillis
-	}) {
-		return ""
+	if h.fetchedSince(last) { // a loader tries several names
+		return 0, ""
 	}
-	return fmt.Sprintf("%s refused file %s %s%s", last.Server, last.File, times(last.Count), quoted(last.Text))
+	return max(last.FirstMillis, h.fetchedAt()), fmt.Sprintf("%s refused file %s %s%s", last.Server, last.File,
+		times(last.Count), quoted(last.Text))
 }
 
-func findBroken(_ Machine, h heard) string {
+// fetchedSince reports whether any file was fetched to its end after what happened to another.
+func (h heard) fetchedSince(s boots.Step) bool {
+	return slices.ContainsFunc(slices.Concat(h.loader, h.system), func(f boots.Step) bool {
+		return f.LastMillis > s.LastMillis || f.File == s.File && f.LastMillis == s.LastMillis
+	})
+}
+
+// fetchedAt is when a file was last fetched to its end, 0 if none was.
+func (h heard) fetchedAt() (at int64) {
+	for _, f := range slices.Concat(h.loader, h.system) {
+		at = max(at, f.LastMillis)
+	}
+	return at
+}
+
+func findBroken(_ Machine, h heard) (int64, string) {
 	if len(h.abandoned) == 0 {
-		return ""
+		return 0, ""
 	}
 	last := h.abandoned[len(h.abandoned)-1]
-	if slices.ContainsFunc(slices.Concat(h.loader, h.system), func(s boots.Step) bool {
-		return s.File == last.File && s.LastMillis >= last.LastMillis
-	}) {
-		return ""
+	if h.fetchedSince(last) {
+		return 0, ""
 	}
-	return fmt.Sprintf("file %s from %s broke off %s, at last after about %d bytes%s", last.File, last.Server,
+	at := max(last.FirstMillis, h.fetchedAt())
+	return at, fmt.Sprintf("file %s from %s broke off %s, at last after about %d bytes%s", last.File, last.Server,
 		times(last.Count), last.Bytes, quoted(last.Text))
 }
 
 // loops is after how many times that it was fetched a loader does not run.
 const loops = 2
 
-func findLoop(_ Machine, h heard) string {
+func findLoop(_ Machine, h heard) (int64, string) {
 	if h.ipxe || len(h.system) > 0 {
-		return ""
+		return 0, ""
 	}
 	for _, s := range slices.Backward(h.loader) {
 		if s.Count >= loops {
-			return fmt.Sprintf("it fetched %s %s, and began again each time", s.File, times(s.Count))
+			return s.LastMillis, fmt.Sprintf("it fetched %s %s, and began again each time", s.File, times(s.Count))
 		}
 	}
-	return ""
+	return 0, ""
 }
 
-func findNoKernel(_ Machine, h heard) string {
+func findNoKernel(_ Machine, h heard) (int64, string) {
 	if !h.ipxe || len(h.loader) == 0 || len(h.system) > 0 {
-		return ""
+		return 0, ""
 	}
 	last := h.loader[len(h.loader)-1]
-	return fmt.Sprintf("iPXE runs and has fetched %s, and no kernel since %s", last.File, moment(last.LastMillis))
+	return last.FirstMillis, fmt.Sprintf("iPXE runs and has fetched %s, and no kernel since %s", last.File,
+		moment(last.LastMillis))
 }
 
-func findNoCallback(_ Machine, h heard) string {
+func findNoCallback(_ Machine, h heard) (int64, string) {
 	if len(h.system) == 0 {
-		return ""
+		return 0, ""
 	}
 	var files []string
 	for _, s := range h.system {
@@ -312,8 +354,8 @@ func findNoCallback(_ Machine, h heard) string {
 	}
 	slices.Sort(files)
 	last := h.system[len(h.system)-1]
-	return fmt.Sprintf("it fetched %s, at last at %s, and has not called", strings.Join(slices.Compact(files), ", "),
-		moment(last.LastMillis))
+	return last.FirstMillis, fmt.Sprintf("it fetched %s, at last at %s, and has not called",
+		strings.Join(slices.Compact(files), ", "), moment(last.LastMillis))
 }
 
 func times(n int) string {

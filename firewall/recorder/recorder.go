@@ -43,6 +43,9 @@ type Recorder struct {
 	log    firewall.Log
 	peer   string // server ID of this peer
 	logger *slog.Logger
+	// RelaysDropped says why what a DHCP relay passes on is dropped, "" if it is not; nil: never
+	// is. It is set before Run.
+	RelaysDropped func() string
 
 	mu        sync.Mutex
 	err       error                   // why nothing is heard; nil: the recorder listens, or does not lead
@@ -53,6 +56,7 @@ type Recorder struct {
 	shares    shares
 	strangers strangers
 	unread    int // messages beyond the budgets
+	watch     watch
 }
 
 // New returns the duty.
@@ -66,6 +70,7 @@ func New(wire Wire, log firewall.Log, peer string, logger *slog.Logger) *Recorde
 func (r *Recorder) forget() {
 	r.pending, r.resumed = make(map[string]*boots.Track), make(map[string]bool)
 	r.leases, r.transfers = newLeases(), newTransfers()
+	r.watch = watch{nodes: make(map[string]*watched)}
 }
 
 // Run listens until ctx ends. Nothing that Trivet promises depends on it: what fails is logged
@@ -236,8 +241,7 @@ func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool
 	r.add(v, s.step, now)
 }
 
-// expected is a node whose machine is awaited, and its introspection; zero where Ironic itself
-// inspects.
+// expected is a node whose machine is awaited, and its introspection, as boots.Track has it.
 type expected struct {
 	node  string
 	begun fencing.Token
@@ -255,7 +259,8 @@ func (r *Recorder) nodesOf(v fsm.View, mac string) []expected {
 		}
 	}
 	for _, node := range v.InspectedByMAC(mac) {
-		all = append(all, expected{node: node})
+		i, _ := v.Inspected(node)
+		all = append(all, expected{node, i.Since})
 	}
 	return all
 }
@@ -289,8 +294,8 @@ func (r *Recorder) tellGap(v fsm.View, t *boots.Track, now time.Time) {
 		Times: boots.Times{FirstMillis: from, LastMillis: now.UnixMilli(), Count: 1}})
 }
 
-// commit ends transfers that fell silent, and commits what was heard since the last time, in one
-// entry. What does not fit, or fails, is kept for the next.
+// commit ends transfers that fell silent, and commits what was heard since the last time and what
+// was found of it, in one entry. What does not fit, or fails, is kept for the next.
 func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 	v, _ := r.log.Changed()
 	r.mu.Lock()
@@ -313,29 +318,31 @@ func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 		}
 	}
 	maps.DeleteFunc(r.pending, func(node string, _ *boots.Track) bool { return taken[node] != nil })
+	c.Judged = r.judge(v, taken, now)
 	r.mu.Unlock()
-	if len(c.Heard) == 0 {
+	if len(c.Heard)+len(c.Judged) == 0 {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, noteLimit)
 	defer cancel()
 	res, err := a.Propose(limited, c)
 	if err != nil {
-		r.giveBack(taken)
+		r.giveBack(taken, c.Judged)
 	} else {
 		err = res.Err() // what the log refuses once, it refuses always
 	}
 	if err != nil {
-		return fmt.Errorf("commit %d steps of booting machines: %w", len(c.Heard), err)
+		return fmt.Errorf("commit %d steps and %d findings of booting machines: %w", len(c.Heard), len(c.Judged), err)
 	}
 	return nil
 }
 
 // giveBack keeps what was not committed, before what was heard meanwhile. What may have been
 // committed all the same is then counted twice.
-func (r *Recorder) giveBack(taken map[string]*boots.Track) {
+func (r *Recorder) giveBack(taken map[string]*boots.Track, judged []boots.Judged) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.watch.judgeSoon(judged)
 	for node, t := range taken {
 		if newer := r.pending[node]; newer != nil {
 			if newer.Begun != t.Begun {

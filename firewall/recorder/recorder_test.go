@@ -48,11 +48,17 @@ var own = net.HardwareAddr{0x52, 0x54, 0, 0xff, 0, 1}
 func newStage(t testing.TB) *stage {
 	s := &stage{t: t, log: memlog.New(t), frames: make(chan []byte)}
 	s.r = New(s, s, "a", slog.New(slog.DiscardHandler))
+	s.inspect()
+	return s
+}
+
+// inspect has Ironic inspect the machine's node.
+func (s *stage) inspect() {
+	s.t.Helper()
 	if _, err := s.log.DoAsLeader(introspection.PutInspected{
 		Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{machine1}}}}); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return s
 }
 
 func (s *stage) Changed() (fsm.View, <-chan struct{}) { return s.log.View(), nil }

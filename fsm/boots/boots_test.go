@@ -334,7 +334,8 @@ func TestFindingsAreValidated(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if (Note{Judged: []Judged{{Node: "x"}}}).Validate() == nil || (Note{Judged: make([]Judged, MaxJudged+1)}).Validate() == nil {
+	if (Note{Judged: []Judged{{Node: "x"}}}).Validate() == nil ||
+		(Note{Judged: make([]Judged, MaxJudged+1)}).Validate() == nil {
 		t.Error("no node, or too many, are accepted")
 	}
 	if res := applyNote(newNotes(t).txn, Note{Judged: []Judged{{Node: node, Begun: 1 << 40}}}); res.Code == entry.OK {

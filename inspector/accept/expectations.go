@@ -53,11 +53,7 @@ func (h Hardware) DeleteExpectation(ctx context.Context, name string) error {
 // Verdict returns how a node's machine was judged. One that was not judged yet has no
 // Document.
 func (h Hardware) Verdict(ctx context.Context, ref string, r inspector.Reading) (expectations.Verdict, error) {
-	node, err := h.service.resolve(ctx, ref)
-	if err != nil {
-		return expectations.Verdict{}, err
-	}
-	v, err := inspector.ReadView(ctx, h.service.o.Log, r)
+	node, v, err := h.service.Locate(ctx, ref, r)
 	if err != nil {
 		return expectations.Verdict{}, err
 	}

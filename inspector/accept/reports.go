@@ -22,11 +22,7 @@ type Page struct {
 
 // Status returns the introspection of a node, known by UUID or name.
 func (s *Service) Status(ctx context.Context, ref string, r inspector.Reading) (introspection.Record, error) {
-	node, err := s.resolve(ctx, ref)
-	if err != nil {
-		return introspection.Record{}, err
-	}
-	v, err := inspector.ReadView(ctx, s.o.Log, r)
+	node, v, err := s.Locate(ctx, ref, r)
 	if err != nil {
 		return introspection.Record{}, err
 	}
@@ -35,6 +31,20 @@ func (s *Service) Status(ctx context.Context, ref string, r inspector.Reading) (
 		return introspection.Record{}, notInCache(ref)
 	}
 	return rec, nil
+}
+
+// Locate returns the UUID of a node, known by UUID or name, and the state to answer from.
+func (s *Service) Locate(ctx context.Context, ref string, r inspector.Reading) (node string, v fsm.View, err error) {
+	if node, err = s.resolve(ctx, ref); err != nil {
+		return "", fsm.View{}, err
+	}
+	v, err = s.State(ctx, r)
+	return node, v, err
+}
+
+// State returns the state to answer from.
+func (s *Service) State(ctx context.Context, r inspector.Reading) (fsm.View, error) {
+	return inspector.ReadView(ctx, s.o.Log, r)
 }
 
 // Current waits until this peer's state has all that was committed before the call.

@@ -1,0 +1,249 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/test/memlog"
+)
+
+// found is what every peer tells of the machine, by codes.
+func (s *stage) found() string {
+	account, _ := AccountOf(s.log.View(), nodeA)
+	var all []string
+	for _, f := range account.Findings {
+		all = append(all, f.Code)
+	}
+	return strings.Join(all, " ")
+}
+
+// events are those of the machine's boot, oldest first.
+func (s *stage) events() string {
+	var all []string
+	for e := range s.log.View().Events().After(eventring.ID{}) {
+		if d := e.Decode(); d.Topic == eventring.TopicBoot {
+			all = append(all, d.Action+" "+d.Fields["finding"])
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (s *stage) want(what, found string) {
+	s.t.Helper()
+	if got := s.found(); got != found {
+		s.t.Errorf("%s the findings are %q, want %q", what, got, found)
+	}
+}
+
+func (s *stage) ask() { s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, firmware(7)...)) }
+
+// pass lets time go on, cluster time as well.
+func (s *stage) pass(d time.Duration) {
+	s.t.Helper()
+	for range d / time.Second {
+		time.Sleep(time.Second)
+		if _, err := s.log.DoAsLeader(fsm.Probe{}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// A boot on its way is no finding, one that stops is, and it is told once, by one entry; it ends
+// with what comes next.
+func TestFindingsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.led(func() {
+			time.Sleep(startWait - 15*time.Second)
+			s.want("before its self-test is over", "")
+			time.Sleep(30 * time.Second)
+			s.want("then", "silent")
+			entries := s.log.Entries()
+			time.Sleep(9 * time.Minute)
+			if more := s.log.Entries() - entries; more > 0 {
+				t.Errorf("%d entries say of a silent machine that nothing has changed", more)
+			}
+			s.ask()
+			time.Sleep(3 * noteEvery)
+			s.want("when it asks", "")
+			s.pass(apart + answerWait)
+			s.want("when nobody answers", "no-offer")
+			s.lease("snponly.efi", firmware(7)...)
+			time.Sleep(judgeAfter + 3*noteEvery)
+			s.want("when it has an address", "")
+			time.Sleep(time.Minute)
+			s.want("when it fetches nothing", "not-fetched")
+			s.fetch(2070, "snponly.efi", 100, true)
+			s.lease("trivet.ipxe", ipxe()...)
+			s.fetch(2071, "trivet.ipxe", 0, true)
+			s.fetch(2072, "ironic-agent.kernel", 500, true)
+			time.Sleep(4 * time.Minute)
+			s.want("while its ramdisk starts", "")
+			time.Sleep(2 * time.Minute)
+			s.want("when it does not call", "no-callback")
+		})
+		const want = "found silent, cleared silent, found no-offer, found not-fetched, " +
+			"cleared not-fetched, found no-callback"
+		if got := s.events(); got != want {
+			t.Errorf("events are\n%s, want\n%s", got, want)
+		}
+	})
+}
+
+// apart is long enough for an event of its own.
+const apart = boots.TellEvery + 2*noteEvery
+
+// The next leader, who heard none of it, tells the same, also of a machine that nobody heard; the
+// strangers of the one before stay named.
+func TestNextLeaderTellsTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.led(func() {
+			time.Sleep(time.Minute)
+			s.send(ask(t, "52:54:00:00:00:99", dhcpv4.MessageTypeDiscover, firmware(7)...))
+			time.Sleep(startWait)
+		})
+		s.want("the first leader:", "silent unknown-mac")
+		before, _ := AccountOf(s.log.View(), nodeA)
+		s.r = New(s, s, "b", s.r.logger)
+		s.led(func() {
+			time.Sleep(30 * time.Second)
+			s.want("the next leader, at once:", "silent unknown-mac")
+			time.Sleep(5 * time.Minute)
+		})
+		after, _ := AccountOf(s.log.View(), nodeA)
+		if fmt.Sprint(before.Findings) != fmt.Sprint(after.Findings) {
+			t.Errorf("the findings were %v and are %v", before.Findings, after.Findings)
+		}
+		if got := s.events(); got != "found silent" {
+			t.Errorf("events are %s", got)
+		}
+	})
+}
+
+// A recorder that cannot listen says nothing of silence, one that is switched off nothing at all,
+// nor does one in a cluster of an older log version.
+func TestDeafRecorderFindsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.r = New(deaf{}, s, "a", s.r.logger)
+		s.led(func() { time.Sleep(10 * time.Minute) })
+		s.want("a deaf recorder:", "")
+
+		s = newStage(t)
+		s.log = memlog.AtVersion(t, 2)
+		s.inspect()
+		s.led(func() {
+			s.ask()
+			time.Sleep(10 * time.Minute)
+		})
+		s.want("in log version 2:", "")
+	})
+}
+
+type deaf struct{ Wire }
+
+func (deaf) Listen(context.Context, func([]byte, net.HardwareAddr)) error {
+	return errors.New("no such device")
+}
+
+// What was found ends with the call: of Ironic's own inspection with the document that is passed
+// on. Where the inspection ends without one it stays, until the next.
+func TestFindingsOfIronicsInspections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.led(func() {
+			s.ask()
+			time.Sleep(time.Minute)
+			s.want("before the inspection ends", "no-offer")
+			s.remove()
+			time.Sleep(2 * time.Minute)
+			s.want("after it ended without a call", "no-offer")
+			s.inspect()
+			time.Sleep(judgeAgain)
+			s.want("at the next inspection", "")
+			time.Sleep(startWait)
+			s.want("when nothing is heard of that", "silent")
+		})
+	})
+}
+
+func (s *stage) remove() {
+	s.t.Helper()
+	if _, err := s.log.DoAsLeader(introspection.PutInspected{Remove: []string{nodeA}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Thousands of machines that nobody hears cost a bounded number of findings in an entry, one entry a
+// second, and then none.
+func TestManySilentMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const machines = 15 * introspection.MaxInspectedChanges
+		s := newStage(t)
+		for at := 0; at < machines; at += introspection.MaxInspectedChanges {
+			var put introspection.PutInspected
+			for i := at; i < at+introspection.MaxInspectedChanges; i++ {
+				put.Nodes = append(put.Nodes, introspection.Inspected{Node: fmt.Sprintf("00000000-0000-4000-8000-%012d", i),
+					MACs: []string{fmt.Sprintf("52:54:02:%02x:%02x:%02x", i>>16, i>>8&0xff, i&0xff)}})
+			}
+			if _, err := s.log.DoAsLeader(put); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.led(func() {
+			time.Sleep(startWait + 5*time.Minute)
+			entries := s.log.Entries()
+			time.Sleep(5 * time.Minute)
+			if more := s.log.Entries() - entries; more > 0 {
+				t.Errorf("%d entries once all is told", more)
+			}
+		})
+		if n := Stopped(s.log.View())["silent"]; n != machines+1 {
+			t.Errorf("%d machines are silent, want %d", n, machines+1)
+		}
+	})
+}
+
+// Findings that could not be committed are once they can, and are not more than one entry a second.
+func TestFindingsAreCommittedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		failing := &failingAuthority{stage: s, err: errors.New("no quorum")}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.r.Run(ctx, failing) }()
+		time.Sleep(startWait + time.Minute)
+		synctest.Wait()
+		s.want("without a quorum", "")
+		failing.err = nil
+		time.Sleep(3 * noteEvery)
+		synctest.Wait()
+		s.want("with one again", "silent")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Every finding has a remedy, which the log does not hold.
+func TestEveryFindingHasARemedy(t *testing.T) {
+	for _, code := range Codes() {
+		if boots.Remedy(code) == "" {
+			t.Errorf("finding %s has no remedy", code)
+		}
+	}
+}
