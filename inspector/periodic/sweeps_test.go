@@ -1,15 +1,19 @@
 package periodic_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/inspector/periodic"
@@ -55,6 +59,39 @@ func TestTimeoutSweep(t *testing.T) {
 		}
 		if calls := o.Ironic.Sent(""); len(calls) > 0 {
 			t.Errorf("a time-out leaves the node as it is: %v", calls)
+		}
+	})
+}
+
+// The log of a worker that ends a silent machine's introspection says why that did not come up and
+// what to do; the error stays the contract's.
+func TestTimeoutNamesTheFinding(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		var lines bytes.Buffer
+		o.Log = slog.New(slog.NewTextHandler(&lines, nil))
+		o.Conf.Timeout = time.Minute
+		o.Boots(inspecttest.NodeA, inspecttest.MacA)
+		leads := fsm.Header{Token: o.RaftLog.Must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+		rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA)
+		found := entry.Finding{Code: "no-offer", Text: "no server offered it an address"}
+		res, err := o.RaftLog.Write(leads, boots.Note{Judged: []boots.Judged{
+			{Node: inspecttest.NodeA, Begun: rec.Begun, Findings: []entry.Finding{found}}}})
+		if err := errors.Join(err, res.Err()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(61 * time.Second) // in a bubble
+		o.Sweep(o.Sweeps().Timeouts) // of the next leader
+		o.Work(func(*inspecttest.Pool) {
+			rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Second)
+			if rec.Error != "Introspection timeout" || rec.Finding != found {
+				t.Errorf("error %q, finding %+v", rec.Error, rec.Finding)
+			}
+		})
+		for _, part := range []string{`reason="Introspection timeout"`, "finding=no-offer",
+			`found="no server offered it an address"`, "remedy=", "doctor --check dhcp"} {
+			if !strings.Contains(lines.String(), part) {
+				t.Errorf("the log lacks %s:\n%s", part, lines.String())
+			}
 		}
 	})
 }

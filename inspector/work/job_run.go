@@ -73,6 +73,7 @@ func (j *job) carryOut(ctx context.Context) error {
 	case introspection.EventAbort:
 		return j.abort(ctx, rec)
 	case introspection.EventTimeout:
+		j.out.logFailure(textTimeout)
 		return j.out.advance(introspection.Advance{Event: introspection.EventTimeout, Consume: true})
 	case introspection.EventDelete:
 		return j.remove(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
@@ -103,13 +104,26 @@ func (o *outcome) advance(a introspection.Advance) error {
 // fail ends the introspection in error; a callback is answered with status.
 func (o *outcome) fail(status int, text string) error {
 	a := introspection.Advance{Event: introspection.EventError, Error: inspector.Clip(text), Consume: true}
-	o.log.Warn("introspection failed", "reason", a.Error)
+	o.logFailure(a.Error)
 	if o.request.Event == introspection.EventProcess {
 		a.Answer = introspection.Answer{Status: status, Message: a.Error}
 		a.Unprocessed = o.hashToStore()
 	}
 	a.Processed = o.processed // of a rule that failed
 	return o.advance(a)
+}
+
+// logFailure tells of an introspection that ends in error; of one whose time is over, why its
+// machine did not come up, as far as that was found.
+func (o *outcome) logFailure(reason string) {
+	log := o.log.With("reason", reason)
+	v := o.pool.o.Log.View()
+	if rec, ok := v.Record(o.claim.Node); ok && reason == textTimeout {
+		if found := v.FindingOf(rec.Node, rec.Begun); !found.IsZero() {
+			log = log.With("finding", found.Code, "found", found.Text, "remedy", boots.Remedy(found.Code))
+		}
+	}
+	log.Warn("introspection failed")
 }
 
 // hashToStore names the callback's document if it is to be stored.
