@@ -112,6 +112,10 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 			f.serveHardware(w, f.nodes[node], what)
 			return
 		}
+		if r.URL.Query().Get("stopped") == "true" {
+			f.serveStopped(w, r.URL.Query().Get("marker"))
+			return
+		}
 		f.serveNames(w, strings.TrimPrefix(ref, "/"))
 		return
 	}
@@ -377,6 +381,21 @@ func (f *fakeAPI) serveNames(w http.ResponseWriter, ref string) {
 	all := []name{}
 	for _, uuid := range slices.Sorted(maps.Keys(f.nodes)) {
 		all = append(all, name{uuid, f.nodes[uuid].name})
+	}
+	answerJSON(w, 200, map[string]any{"nodes": all})
+}
+
+// notFetched is what stops machines of nodes called silent.
+var notFetched = map[string]any{"code": "not-fetched", "text": "it asked for no \x1b[31mfile",
+	"remedy": "UDP 69 must be open"}
+
+// serveStopped lists the nodes called silent.
+func (f *fakeAPI) serveStopped(w http.ResponseWriter, marker string) {
+	all := []any{}
+	for _, uuid := range slices.Sorted(maps.Keys(f.nodes)) {
+		if strings.Contains(f.nodes[uuid].name, "silent") && uuid > marker {
+			all = append(all, map[string]any{"uuid": uuid, "findings": []any{notFetched}})
+		}
 	}
 	answerJSON(w, 200, map[string]any{"nodes": all})
 }

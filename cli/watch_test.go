@@ -25,6 +25,7 @@ type eventPeers struct {
 	mu     sync.Mutex
 	all    []client.Event
 	status string                        // of every node, JSON
+	boot   string                        // of every node, JSON; "": the servers are older
 	dead   map[string]bool               // by host
 	asked  map[string]int                // questions that were answered, by host
 	before func(host, after string)      // runs before each answer
@@ -48,7 +49,13 @@ func (e *eventPeers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/v1/events") {
 		text = e.page(after, r.URL.Query().Get("node"), r.URL.Query().Get("wait") != "")
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+	code := http.StatusOK
+	if strings.HasSuffix(r.URL.Path, "/boot") {
+		if text = e.boot; text == "" {
+			code, text = http.StatusNotFound, `{"error":{"message":"404 Not Found"}}`
+		}
+	}
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 		Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
@@ -198,6 +205,39 @@ func TestNodeHistory(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &h); err != nil || len(h.Steps) != 2 || h.Steps[1].Seconds != 58 ||
 			!strings.Contains(h.WaitsFor, "post its data") {
 			t.Errorf("%v, under way: %+v", err, h)
+		}
+	})
+}
+
+// What was heard of a machine's boot stands among the states, by time, and what stopped it below,
+// with what to do in the place of the general advice. What a machine wrote steers no terminal.
+func TestNodeHistoryHasTheBoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEventPeers(event(1, "starting", "Began."), event(2, "waiting", "Was told to boot."),
+			event(50, "error", "Failed."))
+		e.status = fmt.Sprintf(
+			`{"uuid":%q,"state":"error","error":"Introspection timeout","started_at":"2000-01-01T00:00:01","finished_at":"2000-01-01T00:00:50","finished":true,"links":[]}`,
+			id("n1"))
+		e.boot = fmt.Sprintf(`{"node":%q,"state":"error","awaited":false,"steps":[
+			{"time":"2000-01-01T00:00:20.000Z","until":"2000-01-01T00:00:32.100Z","count":4,"peer":"h2","kind":"asked","text":"asked for an address by DHCP, 4 times in 12.1s"},
+			{"time":"2000-01-01T00:00:33.000Z","until":"2000-01-01T00:00:33.000Z","count":1,"peer":"h2","kind":"offered","text":"was offered 192.0.2.60, to fetch \u001b[31mx.efi"}],
+			"findings":[{"code":"not-fetched","text":"it asked for no file","remedy":"UDP 69 must be open"},
+			{"code":"foreign-server","text":"another one offered","remedy":"switch it off"}]}`, id("n1"))
+		out, talk, code := watches(t, e, "node", "history", id("n1"))
+		want := []string{
+			"TIME                      INDEX  STEP                                            CAUSE  PEER  FOR",
+			"2000-01-01T00:00:01.000Z  1      starting                                        start  h1    1s",
+			"2000-01-01T00:00:02.000Z  2      waiting                                         start  h1    48s",
+			"2000-01-01T00:00:20.000Z  -      asked for an address by DHCP, 4 times in 12.1s  boot   h2    12s",
+			"2000-01-01T00:00:33.000Z  -      was offered 192.0.2.60, to fetch  [31mx.efi     boot   h2    -",
+			"2000-01-01T00:00:50.000Z  50     error                                           start  h1    -",
+			"", "It failed: Introspection timeout",
+			"What to do: UDP 69 must be open; then 'trivet introspection start " + id("n1") + "'",
+			"not-fetched: it asked for no file",
+			"foreign-server: another one offered", "  switch it off", "",
+		}
+		if out != strings.Join(want, "\n") || code != term.ExitOK || talk != "" {
+			t.Errorf("exit %d, %s, printed:\n%s\nwant:\n%s", code, talk, out, strings.Join(want, "\n"))
 		}
 	})
 }

@@ -124,7 +124,7 @@ func introspectionStatus(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		if len(found) == 0 {
 			return err
 		}
-		return errors.Join(printIntrospections(t, found, nodeNames(c.Context(), t, web, found)), err)
+		return errors.Join(printIntrospections(c.Context(), t, web, found), err)
 	}
 	return c
 }
@@ -231,17 +231,18 @@ func listIntrospections(ctx context.Context, t *term.Terminal, web *client.Clien
 		}
 		rows = append(rows, s)
 	}
-	return printIntrospections(t, rows, nodeNames(ctx, t, web, rows))
+	return printIntrospections(ctx, t, web, rows)
 }
 
-func printIntrospections(t *term.Terminal, rows []client.Introspection, names map[string]string) error {
-	mark := t.Style()
+func printIntrospections(ctx context.Context, t *term.Terminal, web *client.Client, rows []client.Introspection) error {
+	mark, names, found := t.Style(), nodeNames(ctx, t, web, rows), findingsOf(ctx, t, web, rows)
 	type row struct {
 		UUID, Name, State, Started, Finished, Error string
+		Finding                                     string `col:"wide"`
 	}
 	return t.Show(rows, term.Each(rows, func(s client.Introspection) row {
 		return row{s.UUID, term.Printable(names[s.UUID]), mark.BadIf(s.State == client.StateError, s.State),
-			shownTime(&s.StartedAt), shownTime(s.FinishedAt), t.Clip(s.Why())}
+			shownTime(&s.StartedAt), shownTime(s.FinishedAt), t.Clip(s.Why()), term.Printable(found[s.UUID])}
 	}))
 }
 

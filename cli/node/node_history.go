@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,6 +26,8 @@ type nodeHistory struct {
 	WaitsFor string     `json:"waits_for,omitempty"`
 	Error    string     `json:"error,omitempty"` // the whole text
 	Hint     string     `json:"hint,omitempty"`  // what to do about it
+	// Findings are why its machine does not call, or did not in time.
+	Findings []client.BootFinding `json:"findings,omitempty"`
 }
 
 // nodeStep is one event of a node and how long it lasted.
@@ -45,7 +48,8 @@ func nodeHistoryCommand(t *term.Terminal, local func(login bool) (string, error)
 		Use:   "history NODE",
 		Short: "Show each step of a node's introspections, and what it waits for",
 		Long: "Show each step of a node's introspections, as far back as events are kept: when, in which entry of the log, on which peer, for how\n" +
-			"long; then what the node waits for now or, of an introspection that failed, the reason and what to do.",
+			"long; among them, by time, what was heard of its machine's newest boot (docs/pxe.md#recorder). Then what the node waits for now or,\n" +
+			"of an introspection that failed, the reason and what to do; and what keeps the machine from coming up.",
 		Example: "trivet node history node-1\ntrivet node history node-1 -o wide",
 	}
 	f := servers.New(t, local, c.Flags())
@@ -89,6 +93,7 @@ func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node
 			h.Steps[last].Seconds = max(0, t.Wall().Sub(began).Seconds())
 		}
 	}
+	h.addBoot(ctx, t, web)
 	return h, nil
 }
 
@@ -152,9 +157,9 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 			What                                string `col:"wide"`
 		}
 		err := t.Show(h.Steps, term.Each(h.Steps, func(s nodeStep) row {
-			return row{fmt.Sprint(s.Index), servers.EventTime(client.Event{Time: s.Time}), fmt.Sprint(s.Index),
-				term.Printable(s.Action), term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds),
-				term.Printable(s.Text)}
+			index, step := s.shown()
+			return row{index, servers.EventTime(client.Event{Time: s.Time}), index, term.Printable(step),
+				term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds), term.Printable(s.Text)}
 		}))
 		if err != nil || t.Format == "name" {
 			return err
@@ -167,7 +172,7 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 		case h.State != "":
 			_, err = fmt.Fprintf(t.Out, "\nThe node is %s.\n", term.Printable(h.State))
 		}
-		return err
+		return errors.Join(err, h.printFindings(t))
 	})
 }
 

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+)
+
+// addBoot puts what was heard of the node's newest boot among the steps, by time, and adds why
+// its machine does not call, or did not in time. A server of before knows neither.
+func (h *nodeHistory) addBoot(ctx context.Context, t *term.Terminal, web *client.Client) {
+	boot, err := web.Hardware().Boot(ctx, h.Node)
+	if err != nil {
+		if !client.HasStatus(err, http.StatusNotFound) {
+			t.Warn("what was heard of its boot is missing: %s", term.Printable(err.Error()))
+		}
+		return
+	}
+	for _, s := range boot.Steps {
+		h.Steps = append(h.Steps, nodeStep{Time: s.Time, Action: s.Kind, Cause: causeBoot, Peer: s.Peer,
+			Seconds: secondsBetween(s.Time, s.Until), Text: s.Text})
+	}
+	slices.SortStableFunc(h.Steps, func(a, b nodeStep) int {
+		return timeOf(a.Time).Compare(timeOf(b.Time))
+	})
+	h.Findings = boot.Findings
+	if h.Error != "" && len(boot.Findings) > 0 {
+		h.Hint = boot.Findings[0].Remedy + "; then 'trivet introspection start " + h.Node + "'"
+	}
+}
+
+// causeBoot is the cause of a step that was heard on the network, which no entry of the log made.
+const causeBoot = "boot"
+
+// shown is a step's name in a table: of a boot what happened, of an introspection its state.
+func (s nodeStep) shown() (index, step string) {
+	if s.Cause == causeBoot && s.Index == 0 {
+		return "-", s.Text
+	}
+	return fmt.Sprint(s.Index), s.Action
+}
+
+func timeOf(text string) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{} // what cannot be read stands first
+	}
+	return at
+}
+
+func secondsBetween(from, until string) float64 {
+	return max(0, timeOf(until).Sub(timeOf(from)).Seconds())
+}
+
+// printFindings prints why the machine does not call, each with what to do unless the hint says it.
+func (h *nodeHistory) printFindings(t *term.Terminal) error {
+	for _, f := range h.Findings {
+		text := fmt.Sprintf("%s: %s\n", t.Style().Doubtful(term.Printable(f.Code)), term.Printable(f.Text))
+		if !strings.HasPrefix(h.Hint, f.Remedy) {
+			text += "  " + term.Printable(f.Remedy) + "\n"
+		}
+		if _, err := fmt.Fprint(t.Out, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findingsOf returns what stops the machines of nodes, for a column that -o wide has alone.
+func findingsOf(ctx context.Context, t *term.Terminal, web *client.Client,
+	rows []client.Introspection) map[string]string {
+	if t.Format != "wide" || !slices.ContainsFunc(rows, mayBeStopped) {
+		return nil
+	}
+	stopped, err := web.Hardware().Stopped(ctx)
+	if err != nil {
+		t.Warn("what stops machines is missing: %s", term.Printable(err.Error()))
+		return nil
+	}
+	found := make(map[string]string, len(stopped))
+	for _, n := range stopped {
+		var all []string
+		for _, f := range n.Findings {
+			all = append(all, f.Code+": "+f.Text)
+		}
+		found[n.UUID] = strings.Join(all, "; ")
+	}
+	return found
+}
+
+func mayBeStopped(i client.Introspection) bool {
+	return i.State == client.StateWaiting || i.State == client.StateError
+}
