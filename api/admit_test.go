@@ -42,7 +42,7 @@ func TestEachRouteHasAClass(t *testing.T) {
 		all = append(all, fmt.Sprintf("%-8s %-7s %-42s %v", server, method, path, class))
 	}
 	i := &Inspector{Service: &fake{}, Inband: &fake{}, Auth: NoAuth(), Lending: struct{ Lending }{},
-		Nodes: Nodes{struct{ Names }{}, struct{ Hardware }{}, struct{ Boots }{}}, Events: struct{ EventSource }{},
+		Nodes: Nodes{struct{ Names }{}, struct{ Hardware }{}, struct{ Boots }{}, struct{ NodeWaits }{}}, Events: struct{ EventSource }{},
 		Logger: slog.New(slog.DiscardHandler)}
 	for _, r := range i.resources() {
 		for method, h := range map[string]echo.HandlerFunc{"GET": r.get, "POST": r.post, "PUT": r.put, "DELETE": r.remove} {

@@ -80,14 +80,14 @@ func (i *Inspector) called(callers *callbackRates, documents bodies, work docume
 
 // recognise reads the beginning of a document and looks for the node that it is expected of.
 func (i *Inspector) recognise(r *http.Request, in *arriving, by *sender) error {
-	if i.Expected == nil || r.ContentLength > MaxDocument {
+	if i.Callbacks.Expected == nil || r.ContentLength > MaxDocument {
 		return nil
 	}
 	beginning, err := in.beginning(beginningOfDocument)
 	if err != nil {
 		return bodyError(r, err)
 	}
-	node, ok := i.Expected(beginning)
+	node, ok := i.Callbacks.Expected(beginning)
 	if !ok {
 		return nil
 	}
@@ -127,6 +127,8 @@ type CallbackLimit struct {
 	Burst int // at once
 	// Refused, if set, is called for each callback that must come again.
 	Refused func()
+	// Expected finds the node under introspection whose document begins so; nil: none does.
+	Expected func(beginning []byte) (node string, ok bool)
 }
 
 // callbackRates bounds callbacks by where they come from.

@@ -68,10 +68,8 @@ type Inspector struct {
 	MaxLimit  int                  // the longest page of a list, api_max_limit
 	StaleFor  func() time.Duration // since this peer last heard of a leader
 	Callbacks CallbackLimit        // the zero one limits nothing
-	// of nodes under introspection, whose document begins so; nil: none
-	Expected func(beginning []byte) (node string, ok bool)
-	Inband   InbandInspection // nil: there is no such path
-	Lending  Lending          // nil: there are no such paths
+	Inband    InbandInspection     // nil: there is no such path
+	Lending   Lending              // nil: there are no such paths
 	Nodes
 	Events    EventSource            // nil: there is no such path
 	Report    func(eventring.Report) // records the audit as events; nil: it is not recorded
@@ -127,7 +125,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
 			post: i.reapply(documents)},
 	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
-		hardwareAPI{i.Hardware, documents, i.reading}.resources(),
+		hardwareAPI{i.Hardware, documents, i.reading}.resources(), waitsAPI{i.Waits, i.Service, i.reading}.resources(),
 		bootsAPI{i.Boots, i.MaxLimit, i.reading}.resources(), i.eventResources(), more)
 }
 

@@ -49,6 +49,7 @@ type Nodes struct {
 	Names    Names
 	Hardware Hardware
 	Boots    Boots
+	Waits    NodeWaits
 }
 
 func (i *Inspector) nodeResources() []resource {
@@ -429,4 +430,41 @@ func onlyNodes(q url.Values) (only string, err error) {
 		}
 	}
 	return only, nil
+}
+
+// NodeWaits tells what a node waits for. ref is a UUID or name.
+type NodeWaits interface {
+	WaitsOf(ctx context.Context, ref string) ([]Wait, error)
+}
+
+// nodeWaits is the answer about one node.
+type nodeWaits struct {
+	Waits []Wait `json:"waits"`
+}
+
+// waitsAPI answers the path of what a node waits for, which is Trivet's own.
+type waitsAPI struct {
+	waits   NodeWaits
+	log     Log
+	reading func(echo.Context) inspector.Reading // how fresh an answer must be
+}
+
+func (a waitsAPI) resources() []resource {
+	if a.waits == nil {
+		return nil
+	}
+	return []resource{{path: pathNode + "/waits", reader: true, cost: admission.Request, get: onNode(a.list)}}
+}
+
+func (a waitsAPI) list(ctx context.Context, c echo.Context, ref string) error {
+	if a.reading(c) == inspector.Linearizable {
+		if err := a.log.Current(ctx); err != nil {
+			return err
+		}
+	}
+	all, err := a.waits.WaitsOf(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return replyValue(c, http.StatusOK, nodeWaits{append([]Wait{}, all...)})
 }

@@ -177,3 +177,47 @@ func TestExpectations(t *testing.T) {
 		}
 	}
 }
+
+// fakeWaits knows one node that waits.
+type fakeWaits struct{}
+
+func (fakeWaits) WaitsOf(_ context.Context, ref string) ([]Wait, error) {
+	if ref != node {
+		return nil, nil
+	}
+	return []Wait{{Kind: "introspection/waiting", Subject: "node " + node, Count: 1, For: "its machine",
+		Until: "2026-01-02T03:04:05Z", Then: "it ends in error", Do: "look at it"}}, nil
+}
+
+func TestNodeWaits(t *testing.T) {
+	i := &Inspector{Service: &fake{}, Nodes: Nodes{Waits: fakeWaits{}}, Auth: NoAuth(), MaxLimit: 4,
+		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+	for path, want := range map[string]string{
+		"/v1/nodes/" + node + "/waits": `{"waits":[{"kind":"introspection/waiting","subject":"node ` + node + `","count":1,` +
+			`"waits_for":"its machine","until":"2026-01-02T03:04:05Z","then":"it ends in error","do":"look at it"}]}`,
+		"/v1/nodes/other/waits?stale=1": `{"waits":[]}`,
+	} {
+		w := answer(t, i.Handler(), "GET", path, "")
+		if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want {
+			t.Errorf("%s: %d %s, want %s", path, w.Code, got, want)
+		}
+	}
+}
+
+// A wait is told in one sentence, with what is known of its times.
+func TestWaitText(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for want, w := range map[string]Wait{
+		"node a waits for its machine; no limit": {Subject: "node a", Count: 1, For: "its machine", Then: "no limit"},
+		"node a and 2 more wait for their machines; since 2026-01-02T03:04:00Z (5s); " +
+			"until 2026-01-02T03:05:05Z (in 1m0s): they end": {
+			Subject: "node a", Count: 3, For: "their machines", Since: "2026-01-02T03:04:00Z", Until: "2026-01-02T03:05:05Z",
+			Then: "they end"},
+		"node a waits for x; until 2026-01-02T03:04:05Z (over): it ends": {Subject: "node a", Count: 1, For: "x",
+			Until: "2026-01-02T03:04:05Z", Then: "it ends"},
+	} {
+		if got := w.Text(now); got != want {
+			t.Errorf("told is %q, want %q", got, want)
+		}
+	}
+}

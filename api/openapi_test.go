@@ -208,7 +208,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		served["GET "+path] = "none"
 	}
 	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{},
-		Nodes: Nodes{fakeNames{}, fakeHardware{}, fakeBoots{}}, Events: &events.Hub{}}).resources() {
+		Nodes: Nodes{fakeNames{}, fakeHardware{}, fakeBoots{}, fakeWaits{}}, Events: &events.Hub{}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
@@ -261,7 +261,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(),
 		Healthcheck: true}, &Inspector{
 		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends,
-		Nodes:  Nodes{fakeNames{}, fakeHardware{}, fakeBoots{log}},
+		Nodes:  Nodes{fakeNames{}, fakeHardware{}, fakeBoots{log}, fakeWaits{}},
 		Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
 		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 },
 	})

@@ -153,7 +153,7 @@ func TestNoRamdiskFailsForWantOfRoom(t *testing.T) {
 				i := &Inspector{
 					Service: processing{&fake{}, c.computes, 300 * time.Millisecond}, Auth: NoAuth(), MaxLimit: 1,
 					Logger:    slog.New(slog.DiscardHandler),
-					Callbacks: CallbackLimit{Rate: 10, Burst: 1000}, Expected: expected,
+					Callbacks: CallbackLimit{Rate: 10, Burst: 1000, Expected: expected},
 				}
 				a := &agents{h: i.Handler(), size: c.size, sources: c.sources, named: c.named, said: make(map[string]int)}
 				stop, quiet := context.WithCancel(t.Context())

@@ -1,6 +1,12 @@
 package api
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/fencing"
+)
 
 // Values of Status.Health.
 const (
@@ -19,6 +25,7 @@ type Status struct {
 	Warnings  []Warning `json:"warnings,omitempty"`
 	Directory string    `json:"data_dir"`
 	Upgrade   *Upgrade  `json:"upgrade,omitempty"` // nil: it is finalized
+	Waiting
 	Decided
 }
 
@@ -166,4 +173,53 @@ type Contact struct {
 	NeverHeard  bool   `json:"never_heard,omitempty"`  // ContactMS is the age of the process that did not hear it
 	SilentSince string `json:"silent_since,omitempty"` // the newest contact; empty while live or never heard
 	Unreachable bool   `json:"unreachable,omitempty"`  // the peer that answers does not reach it itself
+}
+
+// Wait is a state that can last, and what is waited for (docs/waits.md).
+type Wait struct {
+	Kind string `json:"kind"` // of docs/waits.md
+	// Subject is what waits. Count is how many there are that wait for the same; Subject is the
+	// one whose time is over first.
+	Subject string `json:"subject"`
+	Count   int    `json:"count"`
+	For     string `json:"waits_for"`
+	Since   string `json:"since,omitempty"` // RFC 3339; not there: not known
+	Until   string `json:"until,omitempty"` // RFC 3339; not there: no time limit, or none that is known
+	Then    string `json:"then"`            // what happens at Until, or why there is none
+	Do      string `json:"do"`              // what an operator may do
+	// Finding is the code of what the boot recorder found (docs/pxe.md#recorder), Warning that of
+	// the warning that status shows meanwhile.
+	Finding string `json:"finding,omitempty"`
+	Warning string `json:"warning,omitempty"`
+}
+
+// Waiting are the states that last now.
+type Waiting struct {
+	Waits []Wait `json:"waits,omitempty"`
+	More  int    `json:"waits_not_listed,omitempty"` // those beyond what is listed
+}
+
+// Text says what waits for what, since when and until when.
+func (w Wait) Text(now time.Time) string {
+	var b strings.Builder
+	b.WriteString(w.Subject)
+	verb := " waits for "
+	if w.Count > 1 {
+		fmt.Fprintf(&b, " and %d more", w.Count-1)
+		verb = " wait for "
+	}
+	b.WriteString(verb + w.For)
+	if at, err := time.Parse(time.RFC3339, w.Since); err == nil {
+		fmt.Fprintf(&b, "; since %s (%v)", w.Since, max(now.Sub(at), 0).Round(time.Second))
+	}
+	if at, err := time.Parse(time.RFC3339, w.Until); err == nil {
+		left := "over"
+		if d := at.Sub(now); d > 0 {
+			left = fmt.Sprintf("in %v", d.Round(time.Second))
+		}
+		fmt.Fprintf(&b, "; until %s (%s): %s", w.Until, left, w.Then)
+		return b.String()
+	}
+	b.WriteString("; " + w.Then)
+	return b.String()
 }

@@ -1,13 +1,16 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/web"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -62,7 +65,7 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 		Logins:  api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy,
 		Peer: p.id.Name,
 		Sources: web.Sources{View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: &p.admin.Host,
-			Boot: p.self.Door.Boot},
+			Boot: func(node string) *api.Boot { return api.BootOf(p.core.Store.View(), node) }},
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
 	if err != nil {
@@ -86,13 +89,13 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Service: p.core.Service, Auth: k.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
 		StaleFor: p.self.Members.Stale,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst,
-			Refused: p.figures.Throttled.Inc},
-		Expected:  p.core.Service.Expects,
+			Refused: p.figures.Throttled.Inc, Expected: p.core.Service.Expects},
 		Proxies:   networks(conf.API.TrustedProxies),
 		Admission: p.serving.admission,
-		Nodes:     api.Nodes{Names: p.names, Hardware: p.core.Service.Hardware(), Boots: p.core.Service},
-		Events:    p.events,
-		Report:    p.recorder.Report,
+		Nodes: api.Nodes{Names: p.names, Hardware: p.core.Service.Hardware(), Boots: p.core.Service,
+			Waits: nodeWaits{p.self, p.names}},
+		Events: p.events,
+		Report: p.recorder.Report,
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
 		served.Inband = p.core.Service
@@ -101,4 +104,22 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		served.Lending = p.core.Lending
 	}
 	return served
+}
+
+// nodeWaits tells what nodes wait for.
+type nodeWaits struct {
+	self  *health.Self
+	names api.Names
+}
+
+// WaitsOf implements api.NodeWaits.
+func (n nodeWaits) WaitsOf(ctx context.Context, ref string) ([]api.Wait, error) {
+	if ironic.IsUUID(ref) {
+		return n.self.WaitsOf(strings.ToLower(ref)), nil
+	}
+	named, err := n.names.Of(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return n.self.WaitsOf(named.UUID), nil
 }

@@ -26,6 +26,7 @@ type eventPeers struct {
 	all    []client.Event
 	status string                        // of every node, JSON
 	boot   string                        // of every node, JSON; "": the servers are older
+	waits  string                        // what a node waits for; "": the peer is of an earlier release
 	dead   map[string]bool               // by host
 	asked  map[string]int                // questions that were answered, by host
 	before func(host, after string)      // runs before each answer
@@ -45,17 +46,22 @@ func (e *eventPeers) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, syscall.ECONNREFUSED
 	}
 	e.asked[host]++
-	text := e.status
+	text, status := e.status, http.StatusOK
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/waits") && e.waits == "":
+		text, status = `{"error":{"message":"no such path"}}`, http.StatusNotFound
+	case strings.HasSuffix(r.URL.Path, "/waits"):
+		text = e.waits
+	}
 	if strings.HasSuffix(r.URL.Path, "/v1/events") {
 		text = e.page(after, r.URL.Query().Get("node"), r.URL.Query().Get("wait") != "")
 	}
-	code := http.StatusOK
 	if strings.HasSuffix(r.URL.Path, "/boot") {
 		if text = e.boot; text == "" {
-			code, text = http.StatusNotFound, `{"error":{"message":"404 Not Found"}}`
+			status, text = http.StatusNotFound, `{"error":{"message":"404 Not Found"}}`
 		}
 	}
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 		Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
@@ -196,7 +202,18 @@ func TestNodeHistory(t *testing.T) {
 		e.status = fmt.Sprintf(
 			`{"uuid":%q,"state":"waiting","error":null,"started_at":"2000-01-01T00:00:01","finished_at":null,"finished":false,"links":[]}`,
 			id("n1"))
+		if out, _, code := watches(t, e, "node", "history", id("n1")); code != term.ExitOK ||
+			!strings.HasSuffix(out, "\nThe node is waiting.\n") {
+			t.Errorf("a peer of an earlier release: exit %d, printed:\n%s", code, out)
+		}
+		e.waits = `{"waits":[{"kind":"introspection/waiting","subject":"node n1","count":1,"waits_for":"its machine, to post its data",` +
+			`"since":"2000-01-01T00:00:01Z","until":"2000-01-01T00:15:01Z","then":"it ends in error","do":"look at its console"}]}`
 		time.Sleep(time.Minute) // in a bubble
+		const told = "\nThe node is waiting.\nnode n1 waits for its machine, to post its data; since 2000-01-01T00:00:01Z (59s); " +
+			"until 2000-01-01T00:15:01Z (in 14m1s): it ends in error.\nWhat to do: look at its console\n"
+		if out, _, _ := watches(t, e, "node", "history", id("n1")); !strings.HasSuffix(out, told) {
+			t.Errorf("printed:\n%s\nwant at its end:\n%s", out, told)
+		}
 		out, _, _ = watches(t, e, "node", "history", id("n1"), "-o", "json")
 		var h struct {
 			Steps    []struct{ Seconds float64 }

@@ -21,9 +21,9 @@ const (
 	// looks at the volumes; each is one and a half times the one before.
 	detachFirst = 200 * time.Millisecond
 	detachLast  = 2 * time.Second
-	// detachLimit is how long volumes may stay attached before an operator is
+	// DetachLimit is how long volumes may stay attached before an operator is
 	// called.
-	detachLimit = 10 * time.Minute
+	DetachLimit = 10 * time.Minute
 	// podLimit is how long pods may be left without becoming fewer before the
 	// remediation is stuck.
 	podLimit = 2 * time.Minute
@@ -314,8 +314,8 @@ func (r *remedy) detach(ctx context.Context, m kubestate.Remediation) error {
 			return err
 		case len(names) == 0:
 			return r.move(ctx, m, kubestate.RemDetached, "", "")
-		case time.Since(r.since) > detachLimit:
-			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit,
+		case time.Since(r.since) > DetachLimit:
+			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", DetachLimit,
 				strings.Join(names, ", ")))
 		}
 		if !pace.Wait(ctx, pauseNow) {

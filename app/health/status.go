@@ -64,17 +64,15 @@ type Warnings struct {
 // Status is what this peer says of itself.
 func (s *Self) Status() api.Status {
 	v := s.Members.Log.View()
-	h := s.Members.Hearing(v)
-	out := s.basics(h)
-	out.Peers, out.HeardBy, out.AsOfMS = s.Members.Peers(h, s.Wall()), s.Members.Name(v, h.By), h.Age.Milliseconds()
-	reports := s.reports(v)
-	out.Door = reports[s.Members.Self.ID].Door
-	for i, p := range out.Peers {
-		out.Peers[i].WriteMS = reports[p.ID].WriteMS
-	}
-	lead, _ := s.Members.Log.Leader()
-	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
-	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
+	out := s.summary(v)
+	out.Waiting = s.sight(v, out).All()
+	return out
+}
+
+// summary is the status without what waits for what.
+func (s *Self) summary(v fsm.View) api.Status {
+	h, reports := s.Members.Hearing(v), s.reports(v)
+	out := s.hosts(h, reports)
 	out.Introspections, out.Failover = Introspections(v), s.Kube.counts(v)
 	out.Upgrade = s.upgrade(v, reports)
 	if s.Facts.Lends {
@@ -84,6 +82,20 @@ func (s *Self) Status() api.Status {
 		suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)),
 		merged(v, s.Members.Self.ID, reports))
 	out.Health = rated(out.Leader, out.Warnings)
+	return out
+}
+
+// hosts are what hosts say of themselves, and who hears whom.
+func (s *Self) hosts(h ContactView, reports map[string]hostReport) api.Status {
+	v, out := h.view, s.basics(h)
+	out.Peers, out.HeardBy, out.AsOfMS = s.Members.Peers(h, s.Wall()), s.Members.Name(v, h.By), h.Age.Milliseconds()
+	out.Door = reports[s.Members.Self.ID].Door
+	for i, p := range out.Peers {
+		out.Peers[i].WriteMS = reports[p.ID].WriteMS
+	}
+	lead, _ := s.Members.Log.Leader()
+	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
+	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
 	return out
 }
 
@@ -98,7 +110,7 @@ func (s *Self) Quorum() api.Quorum { return s.Members.Quorum(s.Members.Hearing(s
 // ownWarnings are those of the cluster and of this host: what this peer's figures
 // show. Another host's are in the figures of that one.
 func (s *Self) ownWarnings() []api.Warning {
-	return slices.DeleteFunc(s.Status().Warnings, func(w api.Warning) bool {
+	return slices.DeleteFunc(s.summary(s.Members.Log.View()).Warnings, func(w api.Warning) bool {
 		return len(w.Hosts) > 0 && w.Code != "peer_silent" && !slices.Contains(w.Hosts, s.Members.Self.Name)
 	})
 }

@@ -22,9 +22,9 @@ func Status(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 		Use:   "status",
 		Short: "Show how the cluster stands, as this peer sees it; needs no quorum",
 		Long: "Show how the cluster stands, as this peer sees it: who leads, who answers and for how long who does not, on which host machines can\n" +
-			"boot, who has the floating IP, what is introspected, and every warning with its remedy. The peer here answers at once from what it\n" +
-			"knows, and needs no quorum. Who answers is what the leader hears, at most 1.5 s ago, or where no leader is known what this peer\n" +
-			"hears itself; an older answer says how old it is.\n\n" +
+			"boot, who has the floating IP, what is introspected, who waits for whom since when and until when (docs/waits.md), and every warning\n" +
+			"with its remedy. The peer here answers at once from what it knows, and needs no quorum. Who answers is what the leader hears, at most\n" +
+			"1.5 s ago, or where no leader is known what this peer hears itself; an older answer says how old it is.\n\n" +
 			"The exit code is 0 while the cluster is healthy, 2 while it is degraded, 5 while this peer knows no leader, and 1 where no peer runs.\n" +
 			"Degraded: something is broken, or one more loss would break it: a peer is silent, no further voter may be lost although there are three,\n" +
 			"a host cannot filter PXE or reach Ironic, and the like. -o json says it for each warning (severity); docs/operate.md lists them.\n" +
@@ -119,6 +119,7 @@ func printWhole(t *term.Terminal, s api.Status) error {
 			line("held back", "%s", text)
 		}
 	}
+	printWaits(t.Out, s, now)
 	printWarnings(t.Out, mark, s.Warnings, len(s.Peers))
 	return nil
 }
@@ -295,6 +296,25 @@ func failoverText(f api.FailoverCounts) string {
 		text += ", paused"
 	}
 	return text
+}
+
+// printWaits says who waits for whom. What to do is not told twice: a warning that is shown says
+// it, and the line about the upgrade.
+func printWaits(w io.Writer, s api.Status, now time.Time) {
+	for _, wait := range s.Waits {
+		told := s.Upgrade != nil && wait.Kind == "upgrade/open"
+		if told && wait.Until == "" {
+			continue
+		}
+		fmt.Fprintf(w, "%-12s %s\n", "waits", term.Printable(wait.Text(now)))
+		warned := slices.ContainsFunc(s.Warnings, func(o api.Warning) bool { return o.Code == wait.Warning })
+		if !told && !warned {
+			fmt.Fprintf(w, "%-12s %s\n", "", term.Printable(wait.Do))
+		}
+	}
+	if s.More > 0 {
+		fmt.Fprintf(w, "%-12s %d more\n", "waits", s.More)
+	}
 }
 
 // printWarnings names the hosts that each warning is about, of that many peers.

@@ -39,6 +39,22 @@ func state3(change func(*api.Status)) api.Status {
 	return s
 }
 
+// waitAll has much wait.
+func waitAll(s *api.Status) {
+	s.Upgrade = &api.Upgrade{LogVersion: 2, Newest: 3, Since: "2026-01-02T03:00:00Z"}
+	s.Warnings = []api.Warning{{Code: "maintenance", Severity: api.SeverityAdvice, Text: "in maintenance: h3",
+		Remedy: "'trivet maintenance off h3'"}}
+	s.Waiting = api.Waiting{More: 2, Waits: []api.Wait{
+		{Kind: "upgrade/open", Subject: "log version 3", Count: 1, For: "the end of an upgrade", Then: "no time limit",
+			Do: "'trivet upgrade finalize'"},
+		{Kind: "maintenance", Subject: "peer h3", Count: 1, For: "an operator", Since: "2026-01-02T03:00:05Z",
+			Then: "no time limit", Do: "'trivet maintenance off h3'", Warning: "maintenance"},
+		{Kind: "introspection/waiting", Subject: "node 1be26c0b-03f2-4d2e-ae87-c02d7f33c123", Count: 3,
+			For: "the machine, to boot\x1b[2J", Since: "2026-01-02T03:02:05Z", Until: "2026-01-02T03:17:05Z",
+			Then: "it ends in error", Do: "look at its console"},
+	}}
+}
+
 // TestStatusOutput holds the text of trivet status to testdata/status.golden, which
 // UPDATE_GOLDEN=1 renews.
 func TestStatusOutput(t *testing.T) {
@@ -51,6 +67,7 @@ func TestStatusOutput(t *testing.T) {
 		change func(*api.Status)
 	}{
 		{"healthy", term.ExitOK, "table", func(*api.Status) {}},
+		{"machines, an upgrade and maintenance wait", term.ExitOK, "table", waitAll},
 		{"degraded: h3 is silent, h1 and h3 have warnings", term.ExitDegraded, "table", func(s *api.Status) {
 			s.Health, s.Quorum.Live, s.Quorum.CanLose = api.Degraded, 2, 0
 			s.Peers[2].Contact, s.Peers[2].Lag = silent, -1

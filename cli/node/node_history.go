@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // maxHistoryPages bounds the pages of one history: the ring of events has no more.
@@ -23,7 +24,8 @@ type nodeHistory struct {
 	Node     string     `json:"node"`
 	Steps    []nodeStep `json:"steps"`
 	State    string     `json:"state,omitempty"`
-	WaitsFor string     `json:"waits_for,omitempty"`
+	WaitsFor string     `json:"waits_for,omitempty"` // of the first of Waits
+	Waits    []api.Wait `json:"waits,omitempty"`
 	Error    string     `json:"error,omitempty"` // the whole text
 	Hint     string     `json:"hint,omitempty"`  // what to do about it
 	// Findings are why its machine does not call, or did not in time.
@@ -81,20 +83,38 @@ func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node
 	now, err := web.Status(ctx, node)
 	switch {
 	case err == nil:
-		h.State, h.WaitsFor = now.State, waitsFor(now.State)
+		h.State = now.State
 		if now.State == "error" {
 			h.Error, h.Hint = now.Why(), api.Remedy(node, now.Why())
 		}
 	case !client.HasStatus(err, http.StatusNotFound) || len(h.Steps) == 0:
 		return h, fmt.Errorf("%s: %w", node, err)
 	}
-	if last := len(h.Steps) - 1; last >= 0 && h.WaitsFor != "" {
+	if err := h.readWaits(ctx, web); err != nil {
+		return h, err
+	}
+	if last := len(h.Steps) - 1; last >= 0 && underWay(now.State) {
 		if began, err := time.Parse(time.RFC3339Nano, h.Steps[last].Time); err == nil {
 			h.Steps[last].Seconds = max(0, t.Wall().Sub(began).Seconds())
 		}
 	}
 	h.addBoot(ctx, t, web)
 	return h, nil
+}
+
+// readWaits reads what the node waits for. A peer of an earlier release does not know.
+func (h *nodeHistory) readWaits(ctx context.Context, web *client.Client) error {
+	all, err := client.NodeWaits(ctx, web, h.Node)
+	if client.HasStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	for _, w := range all {
+		h.Waits = append(h.Waits, api.Wait(w))
+	}
+	if len(all) > 0 {
+		h.WaitsFor = all[0].For
+	}
+	return err
 }
 
 // eventsOfNode reads all events of a node that are kept.
@@ -124,7 +144,7 @@ func stepsOf(events []client.Event) []nodeStep {
 		steps[i] = nodeStep{Time: e.Time, Index: e.Index, Action: e.Action, Cause: e.Fields["cause"], Peer: e.Peer,
 			Text: e.Text}
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
-		if err == nil && i > 0 && !before.IsZero() && waitsFor(events[i-1].Action) != "" {
+		if err == nil && i > 0 && !before.IsZero() && underWay(events[i-1].Action) {
 			steps[i-1].Seconds = max(0, at.Sub(before).Seconds())
 		}
 		before = at
@@ -132,21 +152,10 @@ func stepsOf(events []client.Event) []nodeStep {
 	return steps
 }
 
-// waitsFor says what an introspection in a state waits for, "" of one that has ended.
-func waitsFor(state string) string {
-	switch state {
-	case "starting":
-		return "a worker, to set the boot device and switch the machine on: Ironic must answer, and starts may be throttled"
-	case "waiting":
-		return "the machine, to boot its ramdisk and post its data to /v1/continue"
-	case "processing", "reapplying":
-		return "a worker, to run the hooks and rules and store the result in Ironic"
-	case "enrolling":
-		return "a worker, to create the node in Ironic"
-	case "aborting":
-		return "a worker, to switch the machine off"
-	}
-	return ""
+// underWay reports whether an introspection in a state has not ended.
+func underWay(state string) bool {
+	parsed, known := introspection.ParseNodeState(state)
+	return known && parsed.Active()
 }
 
 func printNodeHistory(t *term.Terminal, h nodeHistory) error {
@@ -165,12 +174,15 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 			return err
 		}
 		switch {
-		case h.WaitsFor != "":
-			_, err = fmt.Fprintf(t.Out, "\nThe node is %s. It waits for %s.\n", term.Printable(h.State), h.WaitsFor)
 		case h.Error != "":
 			_, err = fmt.Fprintf(t.Out, "\nIt failed: %s\nWhat to do: %s\n", t.Style().Bad(term.Printable(h.Error)), h.Hint)
 		case h.State != "":
 			_, err = fmt.Fprintf(t.Out, "\nThe node is %s.\n", term.Printable(h.State))
+		}
+		for _, w := range h.Waits {
+			if err == nil {
+				_, err = fmt.Fprintf(t.Out, "%s.\nWhat to do: %s\n", term.Printable(w.Text(t.Wall())), term.Printable(w.Do))
+			}
 		}
 		return errors.Join(err, h.printFindings(t))
 	})

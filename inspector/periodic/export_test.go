@@ -24,7 +24,6 @@ const (
 	MaxReason    = maxReason
 	MaxSweep     = maxSweep
 	SuspectCount = suspectCount
-	SuspectFor   = suspectFor
 )
 
 // For tests outside of this package.

@@ -21,13 +21,15 @@ import (
 
 // The guard of the synchronisation (docs/design.md#sync): a list that lacks more than
 // both of these deletes nothing until an operator confirms it, or it has said the
-// same for suspectFor.
+// same for SuspectFor.
 const (
 	suspectShare = 5  // one in five of the known nodes
 	suspectCount = 10 // nodes
-	suspectFor   = 24 * time.Hour
 
 	maxReason = 500 // bytes of a foreign error text in a suspicion
+
+	// SuspectFor is how long such a list has to say the same before it is believed.
+	SuspectFor = 24 * time.Hour
 )
 
 // synchronise asks for the deletion of nodes that Ironic does not have any more.
@@ -167,7 +169,7 @@ func digest(nodes []string) string {
 // has said the same for long enough.
 func settled(v fsm.View, now nodesync.Suspicion) bool {
 	before, ok := v.SyncSuspicion()
-	return ok && before.Digest == now.Digest && (before.Confirmed || v.Now().Sub(before.Since) >= suspectFor)
+	return ok && before.Digest == now.Digest && (before.Confirmed || v.Now().Sub(before.Since) >= SuspectFor)
 }
 
 // suspect notes why nothing was deleted, once for as long as it stays the same,

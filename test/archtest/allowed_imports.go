@@ -18,7 +18,7 @@ var house = [][]string{
 	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf",
 		"cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe",
 		"cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
-	{"app/admin", "app/health"},
+	{"app/admin", "app/health", "app/waits"},
 	{"api", "haconfig", "app/datadir"},
 	{"lease", "failover", "inspector/judge", "inspector/accept", "inspector/work", "inspector/periodic",
 		"inspector/relay", "inspector",

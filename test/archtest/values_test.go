@@ -45,7 +45,7 @@ var values = []struct{ pkg, name, expr, words string }{
 	{"inspector/accept", "answerLimit", "25 * time.Second", "within 25 s"},
 	{"inspector/work", "freshFor", "time.Second", "at most 1 s old"},
 	{"inspector/work", "HookLimit", "5 * time.Minute", "hook 5 min"},
-	{"inspector/periodic", "suspectFor", "24 * time.Hour", "the same for 24 h"},
+	{"inspector/periodic", "SuspectFor", "24 * time.Hour", "the same for 24 h"},
 	{"inspector/periodic", "suspectShare", "5", "a fifth of the known nodes"},
 	{"inspector/periodic", "suspectCount", "10", "and more than 10"},
 	{"fsm/introspection", "MaxQueue", "10_000", "queue 10,000; attempts 3"},
