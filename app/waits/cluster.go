@@ -83,19 +83,19 @@ func (j judge) doors(l *list) {
 		return // leadership/none is the reason
 	}
 	if s := j.Seen.PXE; s.Guarded && len(s.OpenOn) == 0 {
-		l.add(j.door("pxe/closed", "the PXE service", s.Why, j.View.PassDoor()), "")
+		l.add(j.door("pxe/closed", s.Why, j.View.PassDoor()), "")
 	}
 	if s := j.Seen.FloatingIP; s != nil && s.Holder == "" {
-		l.add(j.door("address/free", "the floating IP "+s.Address, s.Why, j.View.AddressDoor()), "")
+		l.add(j.door("address/free", s.Why, j.View.AddressDoor()), "")
 	}
 	if _, listed := j.View.Pull(); j.Seen.PXE.Guarded && !listed {
-		l.add(j.wait("ports/unlisted", "the PXE service", "", ""), "")
+		l.add(j.wait("ports/unlisted", "the cluster", "", ""), "")
 	}
 }
 
 // door is a wait for a door that no host has open.
-func (j judge) door(kind, subject, why string, d doors.Door) api.Wait {
-	w := j.wait(kind, subject, "", why)
+func (j judge) door(kind, why string, d doors.Door) api.Wait {
+	w := j.wait(kind, "the cluster", "", why)
 	lead := j.View.Leadership()
 	if d.Shut() || d.OpenBy == lead.Token || lead.Peer != j.Leader || j.View.AwaitedFormers() != "" {
 		w.Then = noLimit

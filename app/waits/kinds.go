@@ -51,7 +51,7 @@ func Kinds() []Kind {
 		},
 		{
 			Name:  "pxe/closed",
-			For:   "the leader, to open its PXE service",
+			For:   "the leader, to open the PXE service",
 			Limit: "the wait for the kernel of the leader before, or for one that is not known",
 			Then:  "the leader opens it, if nothing else keeps it closed",
 			Do:    "'trivet firewall show' says what keeps it closed on each host",

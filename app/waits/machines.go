@@ -104,6 +104,9 @@ func (j judge) find(w *api.Wait, node string) {
 	first := account.Findings[0]
 	w.For += "; " + first.Text
 	w.Finding, w.Do = first.Code, cmp.Or(boots.Remedy(first.Code), w.Do)
+	if unbootable(j.Seen) != "" {
+		w.Do = "first, 'trivet firewall show' says what keeps the PXE service closed; then " + w.Do
+	}
 }
 
 // worker says who has the request that comes first for a node.

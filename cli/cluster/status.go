@@ -299,10 +299,10 @@ func failoverText(f api.FailoverCounts) string {
 }
 
 // printWaits says who waits for whom. What to do is not told twice: a warning that is shown says
-// it, and the line about the upgrade.
+// it. What lines of their own tell is told here with its limit alone, if it has one.
 func printWaits(w io.Writer, s api.Status, now time.Time) {
 	for _, wait := range s.Waits {
-		told := s.Upgrade != nil && wait.Kind == "upgrade/open"
+		told := slices.Contains([]string{"upgrade/open", "pxe/closed", "address/free"}, wait.Kind)
 		if told && wait.Until == "" {
 			continue
 		}
