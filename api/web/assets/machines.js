@@ -7,6 +7,7 @@ import { eventList } from "./timeline.js";
 import { abort, changeable, reprocess, start } from "./actions.js";
 import { bootOf, findings, gantt, stepsOf } from "./boot.js";
 import { verdict } from "./pxe.js";
+import { waitsOf } from "./waits.js";
 
 // The states, in the order of an introspection.
 const states = ["starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error", "never"];
@@ -19,7 +20,7 @@ const listening = 5000; // ms between two looks at how an awaited machine boots
 const parts = {
 	record: (id) => `v1/introspection/${id}?stale=1`, history: (id) => `v1/events?node=${id}`, explained: (id) => `v1/firewall/explain/${id}?all=1`,
 	verdict: (id) => `v1/nodes/${id}/verdict?stale=1`, changes: (id) => `v1/nodes/${id}/changes?stale=1`, cabling: (id) => `v1/nodes/${id}/cabling?stale=1`,
-	data: (id) => `v1/introspection/${id}/data?stale=1`,
+	waits: (id) => `v1/nodes/${id}/waits?stale=1`, data: (id) => `v1/introspection/${id}/data?stale=1`,
 };
 const rows = 200; // of one kind in an inventory
 
@@ -203,7 +204,7 @@ export class Machines {
 			admin && !changeable(this.app.status) ? h("span", { class: "hint" }, "Without a quorum nothing can be changed.") : admin ? h("span", { class: "tools" },
 				active.includes(state) ? h("button", { onclick: () => abort(this.app, m) }, "Abort …") : h("button", { onclick: () => start(this.app, m) }, "Start …"),
 				state === "finished" || state === "error" ? h("button", { onclick: () => reprocess(this.app, m) }, "Reprocess …") : null) : null),
-		this.reason(m, state, boot),
+		waitsOf(m.waits), this.reason(m, state, boot),
 		h("h3", null, "History"), this.history(m, boot),
 		// Of a machine that sent nothing there is nothing to say.
 		m.changes && m.changes.error && m.changes.error.status === 404 ? null : [h("h3", null, "As ordered"), this.verdict(m.verdict),

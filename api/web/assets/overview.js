@@ -7,11 +7,12 @@ import { link } from "./net.js";
 import { changeable, maintain, transfer, drill } from "./actions.js";
 import { proportions } from "./machines.js";
 import { boots } from "./pxe.js";
+import { waiting } from "./waits.js";
 
 export function overview(app) {
 	const status = app.status;
 	if (!status) return empty("Loading …");
-	return [headline(status), warnings(status), tiles(app, status), introspected(status), app.timeline.show(status), clusterActions(app, status)];
+	return [headline(status), warnings(status), tiles(app, status), waiting(status), introspected(status), app.timeline.show(status), clusterActions(app, status)];
 }
 
 const slowDisk = 75; // ms, a quarter of a heartbeat: docs/pxe.md#the-lease
