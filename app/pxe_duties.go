@@ -35,8 +35,10 @@ type Gate struct {
 	// Inspections are those of Ironic itself; nil: they let no machine boot.
 	Inspections firewall.Inspections
 	// Wire is where machines boot, for the recorder; nil: nothing is recorded.
-	Wire   recorder.Wire
-	Policy firewall.Policy
+	Wire recorder.Wire
+	// RelaysDropped says to the recorder why what a DHCP relay passes on is dropped; "": it is not.
+	RelaysDropped string
+	Policy        firewall.Policy
 	// Driver and Interface are what the chains are made with, for display.
 	Driver    string
 	Interface string
@@ -75,6 +77,7 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 	var recording *recorder.Recorder
 	if o.Wire != nil {
 		recording = recorder.New(o.Wire, store, store.ID(), log)
+		recording.RelaysDropped = o.RelaysDropped
 	}
 	lists := firewall.NewLists(o.Chains, store, o.Policy, o.Compare, o.Foreign, log)
 	return &gate{
@@ -148,19 +151,9 @@ func (c *Core) door(members *health.Members, conf func() config.Config) *health.
 	d := &health.Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
 	if g := c.gate; g != nil {
 		d.Guard, d.Lists, d.Pull, d.Driver, d.Address = g.Guard, g.Lists, g.Pull, g.made.Driver, g.made.AddressText
-		if d.Recorder = g.Recorder; d.Recorder != nil {
-			d.Recorder.RelaysDropped = func() string { return relaysDropped(conf().Firewall.Match) }
-		}
+		d.Recorder = g.Recorder
 	}
 	return d
-}
-
-// relaysDropped says why what a DHCP relay passes on is dropped by firewall.match, "" if it is not.
-func relaysDropped(match string) string {
-	if firewall.Match(match).Relays() == firewall.RelaysMatched {
-		return ""
-	}
-	return "what a DHCP relay passes on is dropped (firewall.match: ether)"
 }
 
 // yield shuts the door for the rest of this leadership and lets the next leader

@@ -95,6 +95,7 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	}
 	if conf.Firewall.Recorder && p.filter.Driver != host.Noop {
 		g.Wire = recorder.Interface{Name: conf.Firewall.Interface, Place: placeIndex}
+		g.RelaysDropped = relaysDropped(conf.Firewall.Match)
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
@@ -103,4 +104,12 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 		}
 	}
 	return g
+}
+
+// relaysDropped says why what a DHCP relay passes on is dropped by firewall.match, "" if it is not.
+func relaysDropped(match string) string {
+	if firewall.Match(match).Relays() == firewall.RelaysMatched {
+		return ""
+	}
+	return "what a DHCP relay passes on is dropped (firewall.match: ether)"
 }

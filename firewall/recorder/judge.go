@@ -127,10 +127,10 @@ func (r *Recorder) judgeNode(v fsm.View, node string, w *watched, fresh *boots.T
 
 // denied says why what comes from a machine that is let in, through a relay, is kept out.
 func (r *Recorder) denied(_, relay string) string {
-	if relay == "" || r.RelaysDropped == nil {
+	if relay == "" {
 		return ""
 	}
-	return r.RelaysDropped()
+	return r.RelaysDropped
 }
 
 // settle keeps what was found of a machine of which still nothing is heard: since when that is so

@@ -247,3 +247,22 @@ func TestEveryFindingHasARemedy(t *testing.T) {
 		}
 	}
 }
+
+// What comes through a relay and is dropped there is told with the reason, at once.
+func TestDroppedRelayIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.r.RelaysDropped = "firewall.match is ether"
+		s.led(func() {
+			time.Sleep(time.Minute)
+			s.send(ask(t, machine1, dhcpv4.MessageTypeDiscover,
+				append(firmware(7), dhcpv4.WithGatewayIP(net.IPv4(198, 51, 100, 1)))...))
+			time.Sleep(judgeAfter + 2*noteEvery)
+		})
+		account, _ := AccountOf(s.log.View(), nodeA)
+		if len(account.Findings) != 1 || account.Findings[0].Code != "denied" ||
+			!strings.HasSuffix(account.Findings[0].Text, "through relay 198.51.100.1 and is kept out: firewall.match is ether") {
+			t.Errorf("findings are %+v", account.Findings)
+		}
+	})
+}

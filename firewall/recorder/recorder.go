@@ -43,9 +43,9 @@ type Recorder struct {
 	log    firewall.Log
 	peer   string // server ID of this peer
 	logger *slog.Logger
-	// RelaysDropped says why what a DHCP relay passes on is dropped, "" if it is not; nil: never
-	// is. It is set before Run.
-	RelaysDropped func() string
+	// RelaysDropped says why what a DHCP relay passes on is dropped, "" if it is not. It is set
+	// before Run.
+	RelaysDropped string
 
 	mu        sync.Mutex
 	err       error                   // why nothing is heard; nil: the recorder listens, or does not lead
