@@ -122,7 +122,7 @@ func readSnapshot(t *term.Terminal, path string) (*fsm.State, int64, error) {
 		return nil, 0, term.Usage("snapshot: %s has %d bytes, at most %d can be restored", path, info.Size(), maxSnapshotFile)
 	}
 	t.Say("verifying %s, %d MiB", path, info.Size()>>20)
-	f, state, err := openSnapshot(path)
+	f, state, err := openSnapshot(t, path)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -55,7 +55,9 @@ func saveSnapshot(ctx context.Context, t *term.Terminal, peer term.Peer, path st
 	defer resp.Body.Close()
 	var state *fsm.State
 	err = local.WriteWhole(path, func(f *os.File) (err error) {
-		state, err = fsm.Read(io.TeeReader(resp.Body, f)) // a file that exists is whole
+		shown, hide := t.ShowBytes("snapshot", resp.Body, 0) // the peer writes it as it goes
+		defer hide()
+		state, err = fsm.Read(io.TeeReader(shown, f)) // a file that exists is whole
 		return err
 	})
 	if err != nil {
@@ -66,12 +68,18 @@ func saveSnapshot(ctx context.Context, t *term.Terminal, peer term.Peer, path st
 }
 
 // openSnapshot reads and verifies a file and returns it, rewound.
-func openSnapshot(path string) (*os.File, *fsm.State, error) {
+func openSnapshot(t *term.Terminal, path string) (*os.File, *fsm.State, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, term.Usage("snapshot: %w", err)
 	}
-	state, err := fsm.Read(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(term.Usage("snapshot: %w", err), f.Close())
+	}
+	shown, hide := t.ShowBytes("verify", f, info.Size())
+	state, err := fsm.Read(shown)
+	hide()
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}

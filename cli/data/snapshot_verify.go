@@ -30,7 +30,7 @@ func contentOf(v fsm.View) content {
 }
 
 func inspectSnapshot(t *term.Terminal, path string) error {
-	f, state, err := openSnapshot(path)
+	f, state, err := openSnapshot(t, path)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func verifySnapshots(t *term.Terminal, paths []string) error {
 	var rows []verdict
 	bad, code := 0, term.ExitOK
 	for _, path := range paths {
-		v := verify(path)
+		v := verify(t, path)
 		rows = append(rows, v)
 		if !v.Good {
 			bad++
@@ -99,9 +99,9 @@ func verifySnapshots(t *term.Terminal, paths []string) error {
 }
 
 // verify reads a file as a restore would, and examines the documents in it too.
-func verify(path string) verdict {
+func verify(t *term.Terminal, path string) verdict {
 	out := verdict{File: path}
-	f, state, err := openSnapshot(path)
+	f, state, err := openSnapshot(t, path)
 	if err == nil {
 		defer f.Close()
 		c := contentOf(state.View())

@@ -84,14 +84,19 @@ func (g *Progress) Show(done, total int, detail string) {
 	}
 	took := now.Sub(g.began).Round(time.Second)
 	if cols := g.cols(); cols > 0 {
-		g.next, g.drawn = now.Add(drawEvery), true
-		fmt.Fprint(g.w, redraw, Clipped(bar(done, total)+"  "+detail+"  "+took.String(), cols-1))
+		g.draw(bar(done, total)+"  "+detail+"  "+took.String(), cols)
 		return
 	}
 	if line := fmt.Sprintf("%d of %d done: %s", done, total, detail); line != g.line {
 		g.next, g.line = now.Add(lineEvery), line
 		fmt.Fprintf(g.w, "trivet: %s (%v)\n", line, took)
 	}
+}
+
+// draw draws a line over the one before.
+func (g *Progress) draw(text string, cols int) {
+	g.next, g.drawn = time.Now().Add(drawEvery), true
+	fmt.Fprint(g.w, redraw, Clipped(text, cols-1))
 }
 
 // Clear takes the bar away, so that other lines can follow.
@@ -107,7 +112,11 @@ func bar(done, total int) string {
 	if total > 0 {
 		full = barWidth * done / total
 	}
-	return fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), done, total)
+	return fmt.Sprintf("%s %d/%d", filledBar(full), done, total)
+}
+
+func filledBar(full int) string {
+	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full) + "]"
 }
 
 // Clipped cuts text to a number of columns: a bar that wraps cannot be drawn over.
