@@ -32,13 +32,15 @@ func (p *Peer) newAdmin() *admin.Control {
 			drill.Address = net.JoinHostPort(o.Config.FloatingIP.Address, port)
 		}
 	}
+	told := bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}
 	c := &admin.Control{
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: members.Stale},
+		Logs:  admin.Logs{Peer: p.id.Name, ID: p.id.ID, Recent: o.Recent, Redactor: told.redactor, Ask: here.Ask},
 		Host: admin.Host{
 			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain,
 			Heard:   p.self.Door.Heard,
 			Examine: newExaminer(p).Facts,
-			Bundle:  bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}.files, View: core.Store.View,
+			Bundle:  told.files, View: core.Store.View,
 			Names: p.names, Ask: here.Ask,
 		},
 		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: drill,

@@ -20,6 +20,7 @@ import (
 	firewallhost "github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -51,9 +52,8 @@ type Options struct {
 	Log  func(config.Log)
 	// Filter is that of a simulated host; nil: that of this host, by firewall.driver.
 	Filter *firewallhost.Filter
-	// Recent returns the newest lines of the log, the oldest first, for a bundle;
-	// nil: none are kept.
-	Recent func() string
+	// Recent has the newest lines of the log, for operators; nil: none are kept.
+	Recent *logs.Ring
 	// Limits are those of the API's server, and of the webhook's; nil: APILimits.
 	Limits *httpserver.Limits
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -32,13 +33,13 @@ type reloadable struct {
 	flags map[string]string
 	log   atomic.Pointer[config.Log]
 
-	recent string // what its log holds
+	recent *logs.Ring // what its log holds
 }
 
 func newReloadable(t *testing.T) *reloadable {
 	t.Helper()
 	dir := t.TempDir()
-	r := &reloadable{t: t, flags: map[string]string{
+	r := &reloadable{t: t, recent: logs.NewRing(KeptLog, "test"), flags: map[string]string{
 		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0",
 		"cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
@@ -59,7 +60,7 @@ func newReloadable(t *testing.T) *reloadable {
 	r.Peer, err = New(t.Context(),
 		Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
 			Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
-			Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }, Recent: func() string { return r.recent }})
+			Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }, Recent: r.recent})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
@@ -30,8 +31,8 @@ const (
 	passwordSize = 4 << 10 // of a file that holds one
 )
 
-// BundledLog is how many bytes of its log a peer should keep for a bundle.
-const BundledLog = bundledLog
+// KeptLog is how many bytes of its log a peer should keep for operators.
+const KeptLog = bundledLog
 
 // errNotKept says why there is no log.
 var errNotKept = errors.New("the program that runs this peer keeps no lines of its log; see the journal")
@@ -40,7 +41,7 @@ var errNotKept = errors.New("the program that runs this peer keeps no lines of i
 // concurrently.
 type bundler struct {
 	binary  string // version of the build
-	recent  func() string
+	recent  *logs.Ring
 	conf    *admin.Configuration
 	self    *health.Self
 	figures *health.Figures
@@ -49,7 +50,7 @@ type bundler struct {
 
 // files returns it without secrets. It does not block and needs no quorum.
 func (b bundler) files() []supportbundle.File {
-	files := supportbundle.NewFiles(supportbundle.NewRedactor(b.secrets()...))
+	files := supportbundle.NewFiles(b.redactor())
 	kernel, err := os.ReadFile("/proc/version")
 	if err != nil {
 		kernel = []byte(err.Error())
@@ -69,10 +70,13 @@ func (b bundler) files() []supportbundle.File {
 	if b.recent == nil {
 		files.Add("log.txt", bundledLog, nil, errNotKept)
 	} else {
-		files.Add("log.txt", bundledLog+passwordSize, []byte(b.recent()), nil)
+		files.Add("log.txt", bundledLog+passwordSize, []byte(b.recent.Text()), nil)
 	}
 	return files.List()
 }
+
+// redactor hides what operators must not be told.
+func (b bundler) redactor() *supportbundle.Redactor { return supportbundle.NewRedactor(b.secrets()...) }
 
 // secrets are what a bundle must not contain, as far as this peer knows it:
 // passwords of the configuration, and the cluster's keys.

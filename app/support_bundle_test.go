@@ -3,14 +3,20 @@ package app
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // TestABundleOfAPeerHoldsNoSecret plants what a peer has of secrets where nobody
@@ -61,7 +67,9 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 	}
 	planted = append(planted, body, token.String())
 	fmt.Fprintf(&lines, "level=INFO msg=careless key=%q\nhalf=%s\n", keys.CAKey, body)
-	r.recent = lines.String()
+	for line := range strings.Lines(lines.String()) {
+		r.recent.Add(logs.Line{Time: time.Now(), Text: line, Request: logs.Request{ID: planted[0]}})
+	}
 
 	seen := make(map[string]string)
 	for _, f := range r.Admin().Host.Bundle() {
@@ -77,6 +85,17 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 			}
 		}
 	}
+	if told := loggedBy(t, r); !strings.Contains(told, "msg=careless") {
+		t.Errorf("GET /v1/log: %.2000s", told)
+	} else {
+		for _, secret := range planted {
+			for _, form := range formsOf(secret) {
+				if strings.Contains(told, form) {
+					t.Errorf("peer-log-holds-no-secret: GET /v1/log tells %q", form)
+				}
+			}
+		}
+	}
 	for name, want := range map[string]string{
 		"version.txt": "trivet test, log version ", "config.txt": "ironic.password: (redacted)",
 		"status.json": `"cluster_id": "`, "peers.json": `"gossip": `, "firewall.json": `"peer": "h1"`,
@@ -87,6 +106,22 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 			t.Errorf("%s does not hold %s:\n%.2000s", name, want, seen[name])
 		}
 	}
+}
+
+// loggedBy is what operators are told of a peer's log.
+func loggedBy(t *testing.T, r *reloadable) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r.Admin().Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/log?limit=1000", http.NoBody))
+	var page admin.LogPage
+	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+		t.Fatal(w.Code, err)
+	}
+	var out strings.Builder
+	for _, line := range page.Lines {
+		out.WriteString(line.Request + " " + line.Text + "\n")
+	}
+	return out.String()
 }
 
 // formsOf are the ways in which programs write a secret.

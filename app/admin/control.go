@@ -18,6 +18,7 @@ import (
 type Control struct {
 	State         State
 	Host          Host
+	Logs          Logs
 	Membership    *Membership
 	Keys          *Keys
 	Drill         *Drill
@@ -56,6 +57,7 @@ func (c *Control) routes() *echo.Echo {
 	}
 	c.State.routes(g)
 	c.Host.routes(g)
+	c.Logs.routes(g)
 	g.GET("/members", see(&c.State, c.members))
 	c.Membership.routes(g)
 	c.Keys.routes(g)
@@ -76,6 +78,7 @@ func PeerRoutes() map[string]admission.Class {
 		"GET " + PathPeerFirewall:       admission.Dear,
 		"GET " + PathPeerFirewall + "/": admission.Dear,
 		"GET " + PathPeerDoctor:         admission.Dear,
+		"GET " + PathPeerLog:            admission.Dear,
 		"GET " + PathPeerDrill:          admission.Stream, // it looks on for a while
 		"POST " + PathPeerDrill:         admission.Request,
 		"GET " + cluster.PathUpgrade:    admission.Request,
@@ -89,6 +92,7 @@ func PeerRoutes() map[string]admission.Class {
 func (c *Control) PeerHandler() http.Handler {
 	e := api.NewEcho()
 	c.Host.peerRoutes(e)
+	c.Logs.peerRoutes(e)
 	e.GET(PathPeerSafe, get(c.Membership.safe))
 	c.Drill.peerRoutes(e)
 	c.Upgrade.peerRoutes(e)
@@ -98,8 +102,8 @@ func (c *Control) PeerHandler() http.Handler {
 
 // class is the class of a route: what the page at /ui/ shows to every user costs what it costs.
 func class(method, path string) admission.Class {
-	if method == http.MethodGet &&
-		slices.Contains([]string{"/v1/firewall" + explain + ":machine", "/v1/firewall" + heard, "/v1/events"}, path) {
+	dear := []string{"/v1/firewall" + explain + ":machine", "/v1/firewall" + heard, "/v1/events", "/v1/log"}
+	if method == http.MethodGet && slices.Contains(dear, path) {
 		return admission.Dear
 	}
 	return admission.Request

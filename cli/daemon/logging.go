@@ -3,6 +3,8 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -14,7 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/logs"
-	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
 // journal is the log of a daemon. How much it says, and in which form, may
@@ -23,7 +24,7 @@ type journal struct {
 	level  slog.LevelVar
 	json   atomic.Bool
 	logger *slog.Logger
-	recent *supportbundle.Lines // the newest lines, for a bundle
+	recent *logs.Ring // the newest lines, for operators; nil: they are not kept
 
 	mu      sync.Mutex
 	line    bytes.Buffer // the line that is being written
@@ -32,7 +33,7 @@ type journal struct {
 }
 
 func newJournal(w io.Writer, c config.Log) *journal {
-	j := &journal{recent: supportbundle.NewLines(app.BundledLog), out: w}
+	j := &journal{out: w}
 	if t, ok := w.(journalTalk); ok {
 		j.out, j.systemd = t.journal, true
 	}
@@ -40,6 +41,16 @@ func newJournal(w io.Writer, c config.Log) *journal {
 	j.logger = slog.New(logs.Requests(either{slog.NewTextHandler(&j.line, o), slog.NewJSONHandler(&j.line, o), j}))
 	j.set(c)
 	return j
+}
+
+// keepLines has the newest lines kept for operators.
+func (j *journal) keepLines(random io.Reader) error {
+	name := make([]byte, 8) // no other process has it
+	if _, err := io.ReadFull(random, name); err != nil {
+		return fmt.Errorf("name the lines of this process's log: %w", err)
+	}
+	j.recent = logs.NewRing(app.KeptLog, hex.EncodeToString(name))
+	return nil
 }
 
 // set changes how the log is written, from the next line on. The values were
@@ -53,7 +64,7 @@ func (j *journal) set(c config.Log) {
 }
 
 // write formats a record with h, which writes to j.line, and passes the line
-// on. The line reaches the bundle even where the output takes none.
+// on. The line reaches operators even where the output takes none.
 func (j *journal) write(ctx context.Context, r slog.Record, h slog.Handler) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -62,8 +73,8 @@ func (j *journal) write(ctx context.Context, r slog.Record, h slog.Handler) erro
 		return err
 	}
 	line := j.line.Bytes()
-	if _, err := j.recent.Write(line); err != nil {
-		return err
+	if j.recent != nil {
+		j.recent.Add(logs.LineOf(ctx, r, line))
 	}
 	if j.systemd {
 		line = append([]byte(logs.Priority(r.Level)), untimed(line)...)

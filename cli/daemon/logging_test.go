@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -42,6 +43,9 @@ func journalPipe(t *testing.T) (read func() string, w *os.File, stream string) {
 func TestJournalGetsPrioritiesAndNoSecondTime(t *testing.T) {
 	read, w, stream := journalPipe(t)
 	j := newJournal(TalkOn(w, stream), config.Log{Level: "debug", Format: config.LogText})
+	if err := j.keepLines(rand.Reader); err != nil {
+		t.Fatal(err)
+	}
 	log := j.logger.With("host", "h1")
 	log.Debug("a")
 	log.Info("b")

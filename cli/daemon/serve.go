@@ -39,6 +39,9 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 		return err
 	}
 	journal := newJournal(t.Err, conf.Log)
+	if err := journal.keepLines(t.Random); err != nil {
+		return err
+	}
 	log := journal.logger
 	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		return local.DirError(err) // before the directory is made
@@ -55,7 +58,7 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random,
 		Exit: func(code int, why error) { exitNow(t, exit, code, why) },
-		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent.Text,
+		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent,
 	})
 	if err != nil {
 		return startError(err)

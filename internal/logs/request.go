@@ -11,6 +11,12 @@ type Request struct {
 	Global string // of the OpenStack operation that it is a part of; "" for none
 }
 
+// The keys of a request in the log.
+const (
+	requestID       = "request_id"
+	globalRequestID = "global_request_id"
+)
+
 // requestKey finds the Request of a context.
 type requestKey struct{}
 
@@ -30,10 +36,10 @@ func RequestOf(ctx context.Context) Request {
 func (r Request) Attrs() []slog.Attr {
 	var out []slog.Attr
 	if r.ID != "" {
-		out = append(out, slog.String("request_id", r.ID))
+		out = append(out, slog.String(requestID, r.ID))
 	}
 	if r.Global != "" {
-		out = append(out, slog.String("global_request_id", r.Global))
+		out = append(out, slog.String(globalRequestID, r.Global))
 	}
 	return out
 }

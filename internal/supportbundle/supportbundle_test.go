@@ -79,27 +79,6 @@ func TestNoFormOfAKnownSecretPasses(t *testing.T) {
 	}
 }
 
-func TestLinesAreBounded(t *testing.T) {
-	l := NewLines(100 << 10)
-	for i := range 10_000 {
-		if n, err := fmt.Fprintf(l, "line %d of many\n", i); err != nil || n == 0 {
-			t.Fatal(n, err)
-		}
-	}
-	if n, err := l.Write(bytes.Repeat([]byte("x"), 1<<20)); n != 1<<20 || err != nil {
-		t.Fatal(n, err)
-	}
-	text := l.Text()
-	first, rest, _ := strings.Cut(text, "\n")
-	if len(text) > 101<<10 || !strings.Contains(text, "line 9999 of many") || strings.Contains(text, "line 1 of many") ||
-		!strings.HasSuffix(text, "… (1032192 bytes more)\n") {
-		t.Errorf("lines-are-bounded: %d bytes: %.60s", len(text), text)
-	}
-	if want := fmt.Sprintf("# %d lines, after ", strings.Count(rest, "\n")); !strings.HasPrefix(first, want) {
-		t.Errorf("%s, want %s…", first, want)
-	}
-}
-
 func TestFilesAreCut(t *testing.T) {
 	f := NewFiles(NewRedactor())
 	f.Add("cut", 10, []byte("123456789ö and more"), nil)
