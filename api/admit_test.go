@@ -42,8 +42,9 @@ func TestEachRouteHasAClass(t *testing.T) {
 		all = append(all, fmt.Sprintf("%-8s %-7s %-42s %v", server, method, path, class))
 	}
 	i := &Inspector{Service: &fake{}, Inband: &fake{}, Auth: NoAuth(), Lending: struct{ Lending }{},
-		Nodes: Nodes{struct{ Names }{}, struct{ Hardware }{}, struct{ Boots }{}, struct{ NodeWaits }{}}, Events: struct{ EventSource }{},
-		Logger: slog.New(slog.DiscardHandler)}
+		Nodes:        Nodes{struct{ Names }{}, struct{ Hardware }{}, struct{ Boots }{}, struct{ NodeWaits }{}},
+		ClusterReads: ClusterReads{struct{ EventSource }{}, func() Status { return Status{} }},
+		Logger:       slog.New(slog.DiscardHandler)}
 	for _, r := range i.resources() {
 		for method, h := range map[string]echo.HandlerFunc{"GET": r.get, "POST": r.post, "PUT": r.put, "DELETE": r.remove} {
 			if h != nil {
@@ -176,7 +177,8 @@ func TestAStreamEndsWithItsUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := events.NewHub(newEventLog(t))
 		auth := new(ephemeral)
-		i := &Inspector{Service: &fake{}, Auth: auth, MaxLimit: 1, Events: hub, Logger: slog.New(slog.DiscardHandler)}
+		i := &Inspector{Service: &fake{}, Auth: auth, MaxLimit: 1, ClusterReads: ClusterReads{Events: hub},
+			Logger: slog.New(slog.DiscardHandler)}
 		h := i.Handler()
 		ended := make(chan struct{})
 		go func() {

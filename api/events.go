@@ -322,3 +322,27 @@ func writeBatch(w http.ResponseWriter, batch events.Batch) error {
 	}
 	return nil
 }
+
+// pathStatus is Trivet's own: how the cluster stands, as the page shows it to every user.
+const pathStatus = "/v1/status"
+
+// ClusterReads is what the API tells of the cluster itself.
+type ClusterReads struct {
+	Events EventSource   // nil: there is no such path
+	Status func() Status // as this peer sees it, without a quorum; nil: there is no such path
+}
+
+// statusResources answer with a status that is computed once a second for all who ask.
+func (r ClusterReads) statusResources() []resource {
+	if r.Status == nil {
+		return nil
+	}
+	shared := admission.NewShared[bool, Status](time.Second, 1)
+	return []resource{{path: pathStatus, reader: true, cost: admission.Request, get: func(c echo.Context) error {
+		s, err := shared.Get(true, func() (Status, error) { return r.Status(), nil })
+		if err != nil {
+			return err
+		}
+		return replyValue(c, http.StatusOK, s)
+	}}}
+}

@@ -94,7 +94,8 @@ func (l *eventLog) report(topic eventring.Topic, texts ...string) {
 func eventAPI(t testing.TB, hub *events.Hub) http.Handler {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	return (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Events: hub, Logger: log,
+	return (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1,
+		ClusterReads: ClusterReads{Events: hub}, Logger: log,
 		StaleFor: func() time.Duration { return 0 }}).Handler()
 }
 

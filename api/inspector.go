@@ -71,7 +71,7 @@ type Inspector struct {
 	Inband    InbandInspection     // nil: there is no such path
 	Lending   Lending              // nil: there are no such paths
 	Nodes
-	Events    EventSource            // nil: there is no such path
+	ClusterReads
 	Report    func(eventring.Report) // records the audit as events; nil: it is not recorded
 	Proxies   []netip.Prefix         // who may say for whom it asks; may be empty
 	Admission *admission.Controller  // nil: one of its own
@@ -125,6 +125,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
 			post: i.reapply(documents)},
 	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
+		i.statusResources(),
 		hardwareAPI{i.Hardware, documents, i.reading}.resources(), waitsAPI{i.Waits, i.Service, i.reading}.resources(),
 		bootsAPI{i.Boots, i.MaxLimit, i.reading}.resources(), i.eventResources(), more)
 }

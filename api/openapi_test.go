@@ -208,7 +208,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		served["GET "+path] = "none"
 	}
 	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{},
-		Nodes: Nodes{fakeNames{}, fakeHardware{}, fakeBoots{}, fakeWaits{}}, Events: &events.Hub{}}).resources() {
+		Nodes:        Nodes{fakeNames{}, fakeHardware{}, fakeBoots{}, fakeWaits{}},
+		ClusterReads: ClusterReads{&events.Hub{}, func() Status { return Status{} }}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
@@ -261,8 +262,9 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(),
 		Healthcheck: true}, &Inspector{
 		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends,
-		Nodes:  Nodes{fakeNames{}, fakeHardware{}, fakeBoots{log}, fakeWaits{}},
-		Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
+		Nodes: Nodes{fakeNames{}, fakeHardware{}, fakeBoots{log}, fakeWaits{}},
+		ClusterReads: ClusterReads{events.NewHub(newEventLog(t)),
+			func() Status { return Status{Leadership: Leadership{Health: Healthy}} }}, Auth: testAuth(t), MaxLimit: 4,
 		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 },
 	})
 	for path, item := range document(t).Paths.Map() {

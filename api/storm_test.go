@@ -65,7 +65,7 @@ func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
 			hub := events.NewHub(l)
 			after := l.last()
 			l.storm()
-			i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Events: hub}
+			i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, ClusterReads: ClusterReads{Events: hub}}
 			i.Logger = slog.New(slog.DiscardHandler)
 			h := i.Handler()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -94,8 +94,8 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Admission: p.serving.admission,
 		Nodes: api.Nodes{Names: p.names, Hardware: p.core.Service.Hardware(), Boots: p.core.Service,
 			Waits: nodeWaits{p.self, p.names}},
-		Events: p.events,
-		Report: p.recorder.Report,
+		ClusterReads: api.ClusterReads{Events: p.events, Status: p.self.Status},
+		Report:       p.recorder.Report,
 	}
 	if conf.Inspection.ContinueInspection != config.ContinueOff {
 		served.Inband = p.core.Service

@@ -85,17 +85,7 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 			}
 		}
 	}
-	if told := loggedBy(t, r); !strings.Contains(told, "msg=careless") {
-		t.Errorf("GET /v1/log: %.2000s", told)
-	} else {
-		for _, secret := range planted {
-			for _, form := range formsOf(secret) {
-				if strings.Contains(told, form) {
-					t.Errorf("peer-log-holds-no-secret: GET /v1/log tells %q", form)
-				}
-			}
-		}
-	}
+	tellsNoSecret(t, r, planted)
 	for name, want := range map[string]string{
 		"version.txt": "trivet test, log version ", "config.txt": "ironic.password: (redacted)",
 		"status.json": `"cluster_id": "`, "peers.json": `"gossip": `, "firewall.json": `"peer": "h1"`,
@@ -122,6 +112,22 @@ func loggedBy(t *testing.T, r *reloadable) string {
 		out.WriteString(line.Request + " " + line.Text + "\n")
 	}
 	return out.String()
+}
+
+// tellsNoSecret looks for what was planted in what operators are told of the log.
+func tellsNoSecret(t *testing.T, r *reloadable, planted []string) {
+	t.Helper()
+	if told := loggedBy(t, r); !strings.Contains(told, "msg=careless") {
+		t.Errorf("GET /v1/log: %.2000s", told)
+	} else {
+		for _, secret := range planted {
+			for _, form := range formsOf(secret) {
+				if strings.Contains(told, form) {
+					t.Errorf("peer-log-holds-no-secret: GET /v1/log tells %q", form)
+				}
+			}
+		}
+	}
 }
 
 // formsOf are the ways in which programs write a secret.

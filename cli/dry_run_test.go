@@ -111,6 +111,7 @@ var dryRuns = map[string]string{
 	"token list":              changesNothing,
 	"token revoke":            hasDryRun,
 	"token rotate":            hasDryRun,
+	"top":                     changesNothing,
 	"transfer":                "'trivet failover-safe' says whether leadership may be handed on",
 	"upgrade finalize":        hasDryRun,
 	"upgrade status":          changesNothing,

@@ -135,7 +135,8 @@ func (p *program) addCommands(root *cobra.Command) {
 	}{
 		{"start", "Start:", []*cobra.Command{data.Init(t, set), data.Join(t, set), daemon.Serve(t, set, p.exit),
 			options.Config(t, peer, set)}},
-		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, set), cluster.Members(t, peer),
+		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, peer, set),
+			cluster.Top(t, set), cluster.Members(t, peer),
 			cluster.Peers(t, peer), debug.Doctor(t, peer, set),
 			cluster.FailoverSafe(t, peer)}},
 		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer),

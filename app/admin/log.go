@@ -48,7 +48,7 @@ type LogLine struct {
 	Text    string `json:"text"` // message and keys as they were written; it may hold what machines wrote
 }
 
-// LogHost says what is not to be had of a host.
+// LogHost says what is missing of a host.
 type LogHost struct {
 	Peer   string `json:"peer"`
 	ID     string `json:"id"`
@@ -131,7 +131,9 @@ func (p *LogPage) add(h LogHost, said ownLog, err error, after map[string]string
 // order sorts lines by time and hosts by name, and makes the position.
 func (p *LogPage) order() {
 	slices.SortStableFunc(p.Lines, func(a, b LogLine) int { return cmp.Compare(a.Time, b.Time) })
-	slices.SortFunc(p.Hosts, func(a, b LogHost) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(p.Hosts, func(a, b LogHost) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
+	})
 	var last []string
 	for _, h := range p.Hosts {
 		if h.last != "" {
@@ -163,7 +165,8 @@ func (l *Logs) own(w logs.Wanted) (ownLog, error) {
 // logTime is RFC 3339 with as many digits in each: times sort as texts.
 const logTime = "2006-01-02T15:04:05.000000Z07:00"
 
-var errNoLines = conflict("see the journal: 'journalctl -u trivet'", "the program that runs this peer keeps no lines of its log")
+var errNoLines = conflict("see the journal: 'journalctl -u trivet'",
+	"the program that runs this peer keeps no lines of its log")
 
 // withoutHead takes time and level, which a LogLine has, off a line of text. An object of JSON keeps them.
 func withoutHead(text string) string {

@@ -21,7 +21,8 @@ import (
 
 // logging is a host whose clock is one second after that of the host before.
 func logging(n int) *Logs {
-	l := &Logs{Peer: fmt.Sprintf("h%d", n), ID: fmt.Sprintf("id-%d", n), Recent: logs.NewRing(64<<10, fmt.Sprintf("boot%d", n)),
+	l := &Logs{Peer: fmt.Sprintf("h%d", n), ID: fmt.Sprintf("id-%d", n),
+		Recent:   logs.NewRing(64<<10, fmt.Sprintf("boot%d", n)),
 		Redactor: func() *supportbundle.Redactor { return supportbundle.NewRedactor("quiet word") }}
 	l.Ask = func(context.Context, string) []Answer { return nil }
 	return l
@@ -136,7 +137,8 @@ func TestLogAnswerIsBounded(t *testing.T) {
 			t.Errorf("log-answer-is-bounded: %d bytes after %q", n, after)
 		}
 	}
-	for _, query := range []string{"level=loud", "limit=0", "limit=x", "after=x", "after=" + strings.Repeat("a:b,", 2000)} {
+	for _, query := range []string{"level=loud", "limit=0", "limit=x", "after=x",
+		"after=" + strings.Repeat("a:b,", 2000)} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
 			t.Fatal(err)

@@ -275,11 +275,15 @@ func holderText(f api.AddressHolder) string {
 	return fmt.Sprintf("%s on %s", f.Address, f.Holder)
 }
 
+// nodeStates are the states of an introspection, in its order.
+func nodeStates() []string {
+	return []string{"starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error"}
+}
+
 // nodesText counts introspections by state, in the order of an introspection.
 func nodesText(counts map[string]int) string {
 	var parts []string
-	for _, state := range []string{"starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished",
-		"error"} {
+	for _, state := range nodeStates() {
 		if n := counts[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}
@@ -317,6 +321,18 @@ func printWaits(w io.Writer, s api.Status, now time.Time) {
 	}
 }
 
+// whereText names the hosts that a warning is about, of that many peers, to stand before its text.
+func whereText(warning api.Warning, peers int) string {
+	where := strings.Join(warning.Hosts, ", ")
+	switch {
+	case len(warning.Hosts) > 1 && len(warning.Hosts) == peers:
+		return "every host: "
+	case where != "" && !strings.HasPrefix(warning.Text, where+" "): // else it begins with the name
+		return where + ": "
+	}
+	return ""
+}
+
 // printWarnings names the hosts that each warning is about, of that many peers.
 func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers int) {
 	for _, warning := range warnings {
@@ -324,15 +340,7 @@ func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers i
 		if warning.Severity == api.SeverityDegraded {
 			label = mark.Bad("warning")
 		}
-		where := strings.Join(warning.Hosts, ", ")
-		switch {
-		case len(warning.Hosts) > 1 && len(warning.Hosts) == peers:
-			where = "every host: "
-		case where != "" && !strings.HasPrefix(warning.Text, where+" "): // else it begins with the name
-			where += ": "
-		default:
-			where = ""
-		}
+		where := whereText(warning, peers)
 		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, term.Printable(warning.Text), warning.Code, "",
 			term.Printable(warning.Remedy))
 	}

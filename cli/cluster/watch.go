@@ -39,10 +39,11 @@ type watchFlags struct {
 	kinds []string
 	lines int
 	once  bool
+	log   logWanted
 }
 
 // Watch is 'trivet watch'.
-func Watch(t *term.Terminal, set *options.Set) *cobra.Command {
+func Watch(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	flags := pflag.NewFlagSet("watch", pflag.ContinueOnError)
 	f := &watchFlags{web: servers.New(t, set.APIServer, flags)}
 	c := &cobra.Command{
@@ -50,20 +51,30 @@ func Watch(t *term.Terminal, set *options.Set) *cobra.Command {
 		Short: "Follow what happens to the cluster and to its nodes",
 		Long: "Follow what happens to the cluster and to its nodes: a line for each event, after the newest ones. When the peer that is asked is\n" +
 			"lost, the watch goes on at another and misses nothing. Other peers are those of --server, or of the peer on this host. With -o json\n" +
-			"each line is an event as GET /v1/events has it.",
-		Example: "trivet watch\ntrivet watch --kind leadership,pxe,floating-ip\ntrivet watch --node node-1 -o json",
+			"each line is an event as GET /v1/events has it.\n\n" +
+			"With --log, follow the logs of all peers instead: what their processes logged last, without secrets, by time. The peer on this host, or of --peer, asks the others.\n" +
+			"--request shows the lines that belong to one request, which its answer names in X-Request-Id.",
+		Example: "trivet watch\ntrivet watch --kind leadership,pxe,floating-ip\ntrivet watch --node node-1 -o json\n" +
+			"trivet watch --log --level warn\ntrivet watch --log --once -n 100 --request req-3f1c6f52-6ad1-4f0c-a86c-1f3f3c1f9d55",
 	}
 	c.Flags().AddFlagSet(flags)
 	c.Flags().StringVar(&f.node, "node", "", "only events of this node, by UUID or name")
 	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds, such as leadership,pxe,introspection")
-	c.Flags().IntVarP(&f.lines, "lines", "n", usualEventLines, "how many of the newest events come first")
-	c.Flags().BoolVar(&f.once, "once", false, "print the newest events and end")
+	c.Flags().IntVarP(&f.lines, "lines", "n", usualEventLines,
+		"how many of the newest events, or lines of the log, come first")
+	c.Flags().BoolVar(&f.once, "once", false, "print the newest and end")
+	c.Flags().BoolVar(&f.log.all, "log", false, "the logs of all peers, instead of events")
+	c.Flags().StringVar(&f.log.request, "request", "",
+		"with --log: only lines of the request with this ID, or of this OpenStack operation")
+	c.Flags().StringVar(&f.log.level, "level", "",
+		"with --log: only lines of this level and above: debug, info, warn or error")
+	term.Complete(c, "level", "debug", "info", "warn", "error")
 	term.Complete(c, "kind", eventring.TopicNames()...)
-	c.RunE = func(c *cobra.Command, _ []string) error { return watch(t, set, c, f) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return watch(t, peer, set, c, f) }
 	return c
 }
 
-func watch(t *term.Terminal, set *options.Set, c *cobra.Command, f *watchFlags) error {
+func watch(t *term.Terminal, peer term.Peer, set *options.Set, c *cobra.Command, f *watchFlags) error {
 	if !slices.Contains([]string{"table", "wide", "json"}, t.Format) {
 		return term.Usage("-o %s: events are lines for a person (table, wide) or of JSON (json)", t.Format)
 	}
@@ -71,19 +82,22 @@ func watch(t *term.Terminal, set *options.Set, c *cobra.Command, f *watchFlags) 
 		return term.Usage("--lines: 0 to %d, not %d", maxEventLines, f.lines)
 	}
 	ctx := c.Context()
-	if len(f.web.Servers) == 0 {
-		here, err := set.APIServer(f.web.Login())
-		if err != nil {
-			return err
+	if f.log.all {
+		if f.node != "" || len(f.kinds) > 0 {
+			return term.Usage("--log: --node and --kind choose events; --request and --level choose lines of the log")
 		}
-		f.web.Servers = []string{here}
-		if !strings.HasPrefix(here, "unix:") { // else the others would not know who asks
-			f.web.Servers = append(f.web.Servers, otherServers(ctx, set)...)
-		}
+		return watchLog(ctx, t, peer, f)
 	}
-	web, err := f.web.Client()
+	if f.log.request != "" || f.log.level != "" {
+		return term.Usage("--request and --level choose lines of the log: add --log")
+	}
+	o, err := askedServers(ctx, set, f.web)
 	if err != nil {
 		return err
+	}
+	web, err := client.New(o)
+	if err != nil {
+		return servers.Error(err)
 	}
 	q := client.EventQuery{Kinds: f.kinds}
 	if f.node != "" {
@@ -102,6 +116,21 @@ func watch(t *term.Terminal, set *options.Set, c *cobra.Command, f *watchFlags) 
 	}
 	q.After = page.Last
 	return follow(ctx, t, web, q)
+}
+
+// askedServers says whom to ask: the peers of --server, or that on this host and the others, which it knows.
+func askedServers(ctx context.Context, set *options.Set, flags *servers.Flags) (client.Options, error) {
+	if len(flags.Servers) == 0 {
+		here, err := set.APIServer(flags.Login())
+		if err != nil {
+			return client.Options{}, err
+		}
+		flags.Servers = []string{here}
+		if !strings.HasPrefix(here, "unix:") { // else the others would not know who asks
+			flags.Servers = append(flags.Servers, otherServers(ctx, set)...)
+		}
+	}
+	return flags.Options()
 }
 
 // otherServers are the URLs of all peers' APIs, as the peer on this host knows them;
@@ -193,11 +222,22 @@ func printEvents(t *term.Terminal, all []client.Event) error {
 // marked is an event's sentence, in colour where an operator should look.
 func marked(s term.Style, e client.Event) string {
 	text := term.Printable(e.Text)
-	switch e.Action {
-	case "error", "lost", "stuck", "lapsed", "drifted", "contact-lost", "closed-alone":
+	switch eventTone(e) {
+	case bad:
 		return s.Bad(text)
-	case "raised", "expired", "removed", "left-out":
+	case doubtful:
 		return s.Doubtful(text)
 	}
 	return text
+}
+
+// eventTone says where an operator should look.
+func eventTone(e client.Event) tone {
+	switch e.Action {
+	case "error", "lost", "stuck", "lapsed", "drifted", "contact-lost", "closed-alone":
+		return bad
+	case "raised", "expired", "removed", "left-out":
+		return doubtful
+	}
+	return plain
 }

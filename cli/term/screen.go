@@ -79,7 +79,7 @@ func (s *screen) Write(text []byte) (int, error) {
 
 // ownSequence is the sequence of this package that text begins with. Each is written as a whole.
 func ownSequence(text []byte) string {
-	for _, own := range []string{sgrBold, sgrRed, sgrYellow, sgrReset, redraw} {
+	for _, own := range []string{sgrBold, sgrRed, sgrYellow, sgrInverse, sgrReset, redraw} {
 		if bytes.HasPrefix(text, []byte(own)) {
 			return own
 		}

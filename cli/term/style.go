@@ -18,10 +18,11 @@ var ColorModes = []string{ColorAuto, ColorAlways, ColorNever}
 
 // SGR sequences of ECMA-48, which every terminal of the last decades knows.
 const (
-	sgrBold   = "\x1b[1m"
-	sgrRed    = "\x1b[1;31m"
-	sgrYellow = "\x1b[1;33m"
-	sgrReset  = "\x1b[0m"
+	sgrBold    = "\x1b[1m"
+	sgrRed     = "\x1b[1;31m"
+	sgrYellow  = "\x1b[1;33m"
+	sgrInverse = "\x1b[7m"
+	sgrReset   = "\x1b[0m"
 )
 
 // Style marks text for a terminal. The zero Style returns text as it is. Tables
@@ -50,6 +51,9 @@ func (s Style) Doubtful(text string) string { return s.mark(sgrYellow, text) }
 
 // Bold marks the answer among the details.
 func (s Style) Bold(text string) string { return s.mark(sgrBold, text) }
+
+// Inverse marks a title.
+func (s Style) Inverse(text string) string { return s.mark(sgrInverse, text) }
 
 // mark leaves the empty text empty, so that callers can compare it.
 func (s Style) mark(sequence, text string) string {

@@ -39,7 +39,8 @@ func TestBytesAreShownOnATerminalAlone(t *testing.T) {
 			var out bytes.Buffer
 			s := &transfer{Reader: &paced{left: 4}, what: "save", total: c.total,
 				bar: &Progress{w: &out, cols: func() int { return c.cols }, quiet: c.quiet, began: time.Now()}}
-			if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{s}, make([]byte, 1<<20)); n != 4<<20 || err != nil {
+			if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{s},
+				make([]byte, 1<<20)); n != 4<<20 || err != nil {
 				t.Fatal(n, err)
 			}
 			s.bar.Clear()
