@@ -188,9 +188,9 @@ e2e-upgrade: as-root ## Upgrade three hosts one at a time from the last release,
 	TRIVET_E2E_UPGRADE=1 go test -tags e2e -count=1 -v -timeout 30m -run '^TestUpgrade$$' ./test/labtest
 
 .PHONY: pictures
-pictures: ## Renew docs/ui.png, the picture of the page, with a headless Chromium (Debian's chromium)
+pictures: ## Renew docs/ui.png, the picture of the page, and docs/top.svg, that of trivet top (Debian's chromium and tmux)
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^TestPicture$$' ./test/uitest && cp "$$dir/ui.png" docs/ui.png
+	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^Test(Picture|TopPicture)$$' ./test/uitest && cp "$$dir/ui.png" "$$dir/top.svg" docs/
 
 .PHONY: package
 package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, bills of materials, checksums (needs xz)

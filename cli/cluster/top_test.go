@@ -235,7 +235,8 @@ func TestTopKeys(t *testing.T) {
 		_, below, _ := strings.Cut(got, "EVENTS")
 		return below
 	}
-	if got := press("/", "N", "q", term.KeyRubOut, "o", "D", "e", "-", "7"); !strings.Contains(got, `2 of 41 hold "NoDe-7"`) {
+	typed := []string{"/", "N", "q", term.KeyRubOut, "o", "D", "e", "-", "7"}
+	if got := press(typed...); !strings.Contains(got, `2 of 41 hold "NoDe-7"`) {
 		t.Errorf("top-filters: %s", got)
 	}
 	if got := press(term.KeyEnter); strings.Count(got, "node-7") != 2 || strings.Contains(got, "node-8") {

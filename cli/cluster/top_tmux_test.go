@@ -54,7 +54,8 @@ type tmux struct {
 
 func (m *tmux) do(args ...string) string {
 	m.t.Helper()
-	out, err := exec.Command("tmux", append([]string{"-u", "-S", m.socket, "-f", "/dev/null"}, args...)...).CombinedOutput()
+	args = append([]string{"-u", "-S", m.socket, "-f", "/dev/null"}, args...)
+	out, err := exec.Command("tmux", args...).CombinedOutput()
 	if err != nil {
 		m.t.Fatalf("tmux %v: %v: %s", args, err, out)
 	}

@@ -47,7 +47,8 @@ func TestWatchLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := []admin.LogHost{{Peer: "h3", ID: "id-3", Error: "it is\nsilent"}}
 		s := &scripted{pages: []any{
-			admin.LogPage{Lines: []admin.LogLine{{Time: "T1", Peer: "h1", Level: "WARN", Request: "req-1", Text: "msg=\x1b[2Jone"},
+			admin.LogPage{Lines: []admin.LogLine{
+				{Time: "T1", Peer: "h1", Level: "WARN", Request: "req-1", Text: "msg=\x1b[2Jone"},
 				{Time: "T2", Peer: "h2", Level: "INFO", Text: "msg=two"}}, Last: "id-1:a-1", Hosts: silent},
 			admin.LogPage{Hosts: silent, Last: "id-1:a-2"},
 			term.ErrNoPeerHere, term.ErrNoPeerHere,
