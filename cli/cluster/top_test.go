@@ -379,7 +379,7 @@ func TestTopGoesOnAtAnotherPeer(t *testing.T) {
 		const first = 3 // the two questions for the events to begin with, and one for the status
 		within := func(at time.Time) (n int) {
 			for _, other := range p.asked {
-				if d := other.Sub(at); d >= 0 && d < topEvery {
+				if d := other.Sub(at); d >= 0 && d < time.Second {
 					n++
 				}
 			}
