@@ -38,7 +38,7 @@ func newJournal(w io.Writer, c config.Log) *journal {
 		j.out, j.systemd = t.journal, true
 	}
 	o := &slog.HandlerOptions{Level: &j.level}
-	j.logger = slog.New(logs.Requests(either{slog.NewTextHandler(&j.line, o), slog.NewJSONHandler(&j.line, o), j}))
+	j.logger = slog.New(logs.Requests(either{slog.NewTextHandler(&j.line, o), slog.NewJSONHandler(&j.line, o), j, logs.Request{}, false}))
 	j.set(c)
 	return j
 }
@@ -65,7 +65,7 @@ func (j *journal) set(c config.Log) {
 
 // write formats a record with h, which writes to j.line, and passes the line
 // on. The line reaches operators even where the output takes none.
-func (j *journal) write(ctx context.Context, r slog.Record, h slog.Handler) error {
+func (j *journal) write(ctx context.Context, made logs.Request, r slog.Record, h slog.Handler) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.line.Reset()
@@ -74,7 +74,7 @@ func (j *journal) write(ctx context.Context, r slog.Record, h slog.Handler) erro
 	}
 	line := j.line.Bytes()
 	if j.recent != nil {
-		j.recent.Add(logs.LineOf(ctx, r, line))
+		j.recent.Add(logs.LineOf(ctx, made, r, line))
 	}
 	if j.systemd {
 		line = append([]byte(logs.Priority(r.Level)), untimed(line)...)
@@ -97,6 +97,8 @@ func untimed(line []byte) []byte {
 type either struct {
 	text, json slog.Handler
 	to         *journal
+	made       logs.Request // with whose keys the logger was made
+	grouped    bool         // further keys are a group's
 }
 
 // Enabled implements slog.Handler.
@@ -105,19 +107,23 @@ func (e either) Enabled(ctx context.Context, l slog.Level) bool { return e.text.
 // Handle implements slog.Handler.
 func (e either) Handle(ctx context.Context, r slog.Record) error {
 	if e.to.json.Load() {
-		return e.to.write(ctx, r, e.json)
+		return e.to.write(ctx, e.made, r, e.json)
 	}
-	return e.to.write(ctx, r, e.text)
+	return e.to.write(ctx, e.made, r, e.text)
 }
 
 // WithAttrs implements slog.Handler.
 func (e either) WithAttrs(as []slog.Attr) slog.Handler {
-	return either{e.text.WithAttrs(as), e.json.WithAttrs(as), e.to}
+	made := e.made
+	if !e.grouped {
+		made = made.Or(as...)
+	}
+	return either{e.text.WithAttrs(as), e.json.WithAttrs(as), e.to, made, e.grouped}
 }
 
 // WithGroup implements slog.Handler.
 func (e either) WithGroup(name string) slog.Handler {
-	return either{e.text.WithGroup(name), e.json.WithGroup(name), e.to}
+	return either{e.text.WithGroup(name), e.json.WithGroup(name), e.to, e.made, e.grouped || name != ""}
 }
 
 // journalTalk is the standard error of a command whose output systemd takes: it

@@ -60,6 +60,23 @@ func TestJournalGetsPrioritiesAndNoSecondTime(t *testing.T) {
 	}
 }
 
+// A line belongs to the request whose keys its logger was made with: the audit puts its own in a group.
+func TestKeptLinesKnowTheirRequest(t *testing.T) {
+	j := newJournal(new(bytes.Buffer), config.Log{Level: "info", Format: config.LogText})
+	if err := j.keepLines(rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	log := j.logger.With("request_id", "req-1").WithGroup("audit")
+	log.With("request_id", "req-2").Info("audit", "global_request_id", "req-3")
+	j.logger.InfoContext(logs.WithRequest(t.Context(), logs.Request{ID: "req-4"}), "a")
+	for request, want := range map[string]int{"req-1": 1, "req-2": 0, "req-4": 1} {
+		w := logs.Wanted{Request: request, Most: 10, Bytes: 1 << 10}
+		if lines, _, _ := j.recent.Newest(w); len(lines) != want {
+			t.Errorf("line-of-a-request: %s: %d lines", request, len(lines))
+		}
+	}
+}
+
 func TestJournalKeepsJSONWhole(t *testing.T) {
 	read, w, stream := journalPipe(t)
 	newJournal(TalkOn(w, stream), config.Log{Level: "info", Format: config.LogJSON}).logger.Warn("c")

@@ -125,17 +125,30 @@ func (r *Ring) before(end uint64, w Wanted) []Line {
 
 func (r *Ring) position(n uint64) string { return r.name + "-" + strconv.FormatUint(n, 10) }
 
-// LineOf is what a handler formatted of a record that was logged with ctx.
-func LineOf(ctx context.Context, r slog.Record, text []byte) Line {
-	request := RequestOf(ctx)
+// LineOf is what a handler formatted of a record that was logged with ctx, by a logger that was made
+// with the keys of a request, or of none.
+func LineOf(ctx context.Context, made Request, r slog.Record, text []byte) Line {
+	request := RequestOf(ctx).or(made)
 	r.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case requestID:
-			request.ID = cmp.Or(request.ID, a.Value.String())
-		case globalRequestID:
-			request.Global = cmp.Or(request.Global, a.Value.String())
-		}
+		request = request.Or(a)
 		return true
 	})
 	return Line{Time: r.Time, Level: r.Level, Request: request, Text: string(text)}
+}
+
+// Or takes over what these keys say of a request, where r does not.
+func (r Request) Or(keys ...slog.Attr) Request {
+	for _, a := range keys {
+		switch a.Key {
+		case requestID:
+			r.ID = cmp.Or(r.ID, a.Value.String())
+		case globalRequestID:
+			r.Global = cmp.Or(r.Global, a.Value.String())
+		}
+	}
+	return r
+}
+
+func (r Request) or(other Request) Request {
+	return Request{cmp.Or(r.ID, other.ID), cmp.Or(r.Global, other.Global)}
 }

@@ -107,11 +107,15 @@ func TestRingTellsOfGaps(t *testing.T) {
 func TestLineKnowsItsRequest(t *testing.T) {
 	rec := slog.NewRecord(time.Unix(1, 0), slog.LevelInfo, "m", 0)
 	rec.AddAttrs(slog.String("request_id", "req-own"), slog.String("global_request_id", "req-op"))
-	if got := LineOf(context.Background(), rec, nil).Request; got != (Request{"req-own", "req-op"}) {
+	if got := LineOf(context.Background(), Request{}, rec, nil).Request; got != (Request{"req-own", "req-op"}) {
 		t.Errorf("line-of-a-request: %v", got)
 	}
 	ctx := WithRequest(t.Context(), Request{ID: "req-ctx"})
-	if got := LineOf(ctx, rec, nil).Request; got != (Request{"req-ctx", "req-op"}) {
+	bare := slog.NewRecord(time.Unix(1, 0), slog.LevelInfo, "m", 0)
+	if got := LineOf(context.Background(), Request{ID: "req-made"}, bare, nil).Request; got.ID != "req-made" {
+		t.Errorf("line-of-a-request: %v", got)
+	}
+	if got := LineOf(ctx, Request{ID: "req-made"}, rec, nil).Request; got != (Request{"req-ctx", "req-op"}) {
 		t.Errorf("line-of-a-request: %v", got)
 	}
 }
