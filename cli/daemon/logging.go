@@ -38,7 +38,8 @@ func newJournal(w io.Writer, c config.Log) *journal {
 		j.out, j.systemd = t.journal, true
 	}
 	o := &slog.HandlerOptions{Level: &j.level}
-	j.logger = slog.New(logs.Requests(either{slog.NewTextHandler(&j.line, o), slog.NewJSONHandler(&j.line, o), j, logs.Request{}, false}))
+	form := either{text: slog.NewTextHandler(&j.line, o), json: slog.NewJSONHandler(&j.line, o), to: j}
+	j.logger = slog.New(logs.Requests(form))
 	j.set(c)
 	return j
 }
