@@ -59,7 +59,8 @@ var told = map[string]string{
 	"sync": "nodes/*", "ports": "ports/*", "pull": "ports/*", "doors": "pxe/*",
 	"leases": "their holders are programs of others", "values": "of leases", "groups": "of leases",
 	"settings": "notes of operators", "deliveries": "receiver/*", "zones": "choices that are made",
-	"events": "what has happened", "kube_nodes": "what was seen of kube nodes", "votes": "opinions of peers",
+	"events": "what has happened", "boot_events": "what has happened",
+	"kube_nodes": "what was seen of kube nodes", "votes": "opinions of peers",
 	"remediations": "remediation/*", "pauses": "failover/*", "holds": "failover/*",
 }
 

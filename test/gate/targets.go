@@ -40,7 +40,7 @@ func targets() []target {
 			about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
 			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/sandbox/", "test/simtest/",
 				"test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
-			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq"},
+			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq", "tmux"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence",
 					"./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
@@ -76,7 +76,7 @@ func targets() []target {
 		{
 			name: "e2e-page", about: "the page in a real browser",
 			paths: []string{"go.mod", "api/", "test/uitest/", "test/chromium/", "test/sandbox/"},
-			needs: []string{"chromium", "npm"}, root: true,
+			needs: []string{"chromium", "npm", "tmux"}, root: true,
 			steps: []step{{tests: []string{"./test/uitest"}}},
 		},
 		{

@@ -22,6 +22,9 @@ import (
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
+// foreignHost is the number of the host with another DHCP server.
+const foreignHost = 20
+
 // Words of the stand-in for the ramdisk, on the console.
 const (
 	saysHost     = "lab: booted from host "

@@ -21,7 +21,7 @@ func GuardDoors(c *Cluster, ports *PortTable) {
 		return &app.Gate{
 			Chains: kernelChains{p.Kernel, gate}, Lease: kernelLease{p.Kernel, gate}, Foreign: p.Kernel.foreign, Ports: ports,
 			Policy: firewall.Policy{Discovery: true}, Length: p.Kernel.lease, Freeze: p.Kernel.freeze, Sync: 15 * time.Second,
-			Compare: 15 * time.Second,
+			Compare:     15 * time.Second,
 			GateAddress: app.GateAddress{Address: kernelAddress{p.Kernel, gate}, AddressText: "198.51.100.200"},
 		}
 	}

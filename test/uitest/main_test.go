@@ -9,10 +9,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/trivet-ha/trivet/cli"
 	"github.com/trivet-ha/trivet/test/labtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if all := os.Getenv(topServers); all != "" {
+		os.Exit(cli.Main([]string{"top", "--server", all}, os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(run(m))
+}
 
 // run builds the program for the tests against processes, unless it was named.
 func run(m *testing.M) int {

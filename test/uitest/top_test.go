@@ -13,20 +13,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/trivet-ha/trivet/cli"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // topServers names in the environment of this binary the servers that top asks: then it is top.
 const topServers = "TRIVET_TEST_TOP_SERVERS"
-
-func TestMain(m *testing.M) {
-	if all := os.Getenv(topServers); all != "" {
-		os.Exit(cli.Main([]string{"top", "--server", all}, os.Stdin, os.Stdout, os.Stderr))
-	}
-	os.Exit(m.Run())
-}
 
 // The size of the recorded terminal, and how long each of its pictures is shown.
 const (
