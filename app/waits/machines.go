@@ -95,16 +95,17 @@ func unbootable(s api.Status) string {
 	return "the PXE service is closed on every host"
 }
 
-// find adds why a machine does not call, as the boot recorder knows.
+// find says why a machine does not call, as the boot recorder knows.
 func (j judge) find(w *api.Wait, node string) {
 	account, _ := recorder.AccountOf(j.View, node)
 	if len(account.Findings) == 0 {
 		return
 	}
 	first := account.Findings[0]
-	w.For += "; " + first.Text
+	w.For = "the machine: " + first.Text
 	w.Finding, w.Do = first.Code, cmp.Or(boots.Remedy(first.Code), w.Do)
-	if unbootable(j.Seen) != "" {
+	if closed := unbootable(j.Seen); closed != "" {
+		w.For += "; " + closed
 		w.Do = "first, 'trivet firewall show' says what keeps the PXE service closed; then " + w.Do
 	}
 }

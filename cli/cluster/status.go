@@ -302,22 +302,31 @@ func failoverText(f api.FailoverCounts) string {
 	return text
 }
 
+// waitsPrinted is how many waits are printed: what comes first is about the cluster.
+const waitsPrinted = 8
+
 // printWaits says who waits for whom. What to do is not told twice: a warning that is shown says
 // it. What lines of their own tell is told here with its limit alone, if it has one.
 func printWaits(w io.Writer, s api.Status, now time.Time) {
+	printed, more := 0, s.More
 	for _, wait := range s.Waits {
+		if printed == waitsPrinted {
+			more++
+			continue
+		}
 		told := slices.Contains([]string{"upgrade/open", "pxe/closed", "address/free"}, wait.Kind)
 		if told && wait.Until == "" {
 			continue
 		}
+		printed++
 		fmt.Fprintf(w, "%-12s %s\n", "waits", term.Printable(wait.Text(now)))
 		warned := slices.ContainsFunc(s.Warnings, func(o api.Warning) bool { return o.Code == wait.Warning })
 		if !told && !warned {
 			fmt.Fprintf(w, "%-12s %s\n", "", term.Printable(wait.Do))
 		}
 	}
-	if s.More > 0 {
-		fmt.Fprintf(w, "%-12s %d more\n", "waits", s.More)
+	if more > 0 {
+		fmt.Fprintf(w, "%-12s %d more; -o json has them\n", "waits", more)
 	}
 }
 

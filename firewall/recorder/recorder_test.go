@@ -427,6 +427,21 @@ func TestFloodOfStrangers(t *testing.T) {
 	})
 }
 
+// A host that looks for DHCP servers which no rule stops is no machine that asks to boot.
+func TestOwnProbeIsNoStranger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.led(func() {
+			for _, mac := range []string{firewall.TestMAC, "52:54:01:00:00:01"} {
+				s.send(ask(t, mac, dhcpv4.MessageTypeDiscover, firmware(7)...))
+			}
+		})
+		if all, _ := s.r.Strangers(); len(all) != 1 || all[0].MAC == firewall.TestMAC {
+			t.Errorf("strangers are %+v, and one machine asked", all)
+		}
+	})
+}
+
 // What was not committed is not lost, and is not more than one track of each machine.
 func TestCommitFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
