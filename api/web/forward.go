@@ -28,6 +28,7 @@ func operations() []operation {
 		{method: get, path: "/v1/failover/remediations", need: api.RoleReader},
 		{method: get, path: "/v1/firewall/explain/{machine}", need: api.RoleReader},
 		{method: get, path: "/v1/firewall/heard", need: api.RoleReader},
+		{method: get, path: "/v1/log", need: api.RoleAdmin},
 		{method: post, path: "/v1/transfer", need: api.RoleAdmin, proved: true},
 		{method: put, path: "/v1/maintenance", need: api.RoleAdmin, proved: true},
 		{method: post, path: "/v1/failover/pause", need: api.RoleAdmin, proved: true},

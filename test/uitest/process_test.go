@@ -3,6 +3,7 @@
 package uitest
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -130,6 +131,43 @@ func TestProcessOfTheLeaderIsKilled(t *testing.T) {
 	leader.Start()
 	p.shows(".verdict", "One more host may be lost.")
 	p.hasAllEvents()
+	p.stays()
+	p.quiet("net::ERR", "401", "503")
+}
+
+// TestLogOfThePeers: the lines of all processes stand in one view; a request's lines alone, and
+// who is silent, are told.
+func TestLogOfThePeers(t *testing.T) {
+	c := openTrio(t)
+	leader := c.WaitLeader()
+	p := c.visit(t, leader, "#log")
+	for _, peer := range c.Peers {
+		p.shows("#main table", peer.Name)
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+leader.API+"/v1/introspection/node1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.SetBasicAuth("root", password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	id := resp.Header.Get("X-Openstack-Request-Id")
+	if resp.StatusCode != http.StatusAccepted || id == "" {
+		t.Fatalf("start: %s, request %q", resp.Status, id)
+	}
+	p.eval(`document.getElementById("request").focus()`)
+	p.writes(id)
+	p.press("Enter")
+	p.shows("#main table", id)
+	p.holds("lines of this request alone",
+		`[...document.querySelectorAll("#main tbody tr")].every((r) => r.lastChild.textContent === %q)`, id)
+	p.picture("log-of-a-request")
+	c.others(leader)[0].Kill9()
+	p.eval(`location.hash = "log"`)
+	p.shows("#main .hint", c.others(leader)[0].Name+":")
 	p.stays()
 	p.quiet("net::ERR", "401", "503")
 }

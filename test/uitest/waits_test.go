@@ -25,6 +25,8 @@ func TestPageTellsWhoWaits(t *testing.T) {
 	}
 	p := browse(t, s.front.URL+"/ui/")
 	p.shows("section[aria-labelledby=wa]", "and 2 more wait for the machine, to boot its ramdisk")
+	p.shows("section[aria-labelledby=wa]", "(node1) and 2 more")
+	p.shows("section[aria-labelledby=wa]", "'trivet firewall explain de000000-0000-4000-8000-000000000001' ") // to paste
 	p.picture("waits")
 	p.eval(`location.hash = "machines"`)
 	p.shows("#machines .row", "node")

@@ -8,6 +8,7 @@ import { overview } from "./overview.js";
 import { Timeline } from "./timeline.js";
 import { Machines } from "./machines.js";
 import { doctor, kube, leases, members, rules } from "./lists.js";
+import { log, logPath } from "./log.js";
 import { heard } from "./pxe.js";
 
 const every = 2000; // ms between two looks at the status
@@ -35,6 +36,7 @@ const views = {
 	leases: { title: "Leases", there: (s) => s.leases, load: () => remember("leases", "v1/leases?stale=1"), show: () => leases(app, data.leases) },
 	rules: { title: "Rules", load: () => remember("rules", "v1/rules?stale=1"), show: () => rules(app, data.rules), admin: true },
 	members: { title: "Members", load: () => remember("members", "v1/members?stale=1"), show: () => members(app, data.members) },
+	log: { title: "Log", load: () => seldom("log", logPath()), show: () => log(data.log), admin: true },
 	doctor: { title: "Doctor", load: () => { examine(); }, show: () => doctor(app, data.doctor, examine), admin: true },
 };
 
@@ -52,9 +54,11 @@ async function remember(name, path, limit) {
 
 // seldom remembers what makes every host work.
 async function seldom(name, path) {
-	if (data[name] && performance.now() - data[name].at < rarely) return;
+	const known = data[name];
+	if (known && known.path === path && performance.now() - known.at < rarely) return;
+	if (known && known.path !== path) delete data[name]; // it answers another question
 	await remember(name, path);
-	data[name].at = performance.now();
+	Object.assign(data[name], { path, at: performance.now() });
 }
 
 function current() {

@@ -8,7 +8,8 @@ const most = 4000; // names that are kept
 const atOnce = 100; // that are asked for
 const again = 120000; // ms after which a name is asked for again: nodes are renamed
 
-const uuids = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
+// What gets a name: a UUID, but not within a command, which is there to be pasted.
+const uuids = /'(?:trivet|baremetal|openstack|journalctl) [^']*'|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 // What is one word to a reader: a moment, a UUID, a MAC, an address of either family with its port or prefix.
 const whole = /\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:\]:\d+|\/\d+)?|\d{1,3}(?:\.\d{1,3}){3}(?::\d+|\/\d+)?|[0-9a-f]{2}(?:-[0-9a-f]{2}){5}/gi;
 
@@ -67,7 +68,7 @@ async function ask() {
 
 // named is a sentence with the name of each node beside its UUID, unless it has it already.
 export const named = (text) => String(text ?? "").replace(uuids, (id) => {
-	const name = nameOf(id);
+	const name = id[0] === "'" ? "" : nameOf(id);
 	return name && !text.includes(name) ? `${id} (${name})` : id;
 });
 
