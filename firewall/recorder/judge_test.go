@@ -102,6 +102,33 @@ func TestFindingsWait(t *testing.T) {
 	})
 }
 
+// A machine that was found silent and then asks was heard all the time, by the leader that found
+// it and by the next one.
+func TestSilenceIsNoGap(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			asks := func() {
+				s.ask()
+				time.Sleep(3 * noteEvery)
+			}
+			s.led(func() {
+				time.Sleep(startWait + 30*time.Second)
+				s.want("of a machine that is off", "silent")
+				if !next {
+					asks()
+				}
+			})
+			if next {
+				s.led(asks)
+			}
+			if got := told(s.track()); got != "asked" {
+				t.Errorf("told is %s, the next leader: %v", got, next)
+			}
+		})
+	}
+}
+
 // apart is long enough for an event of its own.
 const apart = boots.TellEvery + 2*noteEvery
 

@@ -287,7 +287,7 @@ func (r *Recorder) add(v fsm.View, step boots.Step, now time.Time) {
 // leader and now.
 func (r *Recorder) tellGap(v fsm.View, t *boots.Track, now time.Time) {
 	before, ok := v.BootTrack(t.Node)
-	if r.resumed[t.Node] || !ok || before.Begun != t.Begun {
+	if r.resumed[t.Node] || !ok || before.Begun != t.Begun || len(before.Steps) == 0 { // a finding alone is no step
 		r.resumed[t.Node] = true
 		return
 	}

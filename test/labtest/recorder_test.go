@@ -277,12 +277,12 @@ func (l *recorderLab) killedMeanwhile() {
 	m, b := l.firmware()
 	l.must(b.fetches("snponly.efi", whole))
 	before := l.WaitLeader()
-	l.Eventually(findLimit, "the file stands in the log", func() error { return l.did(before, m, "fetched") })
+	l.Eventually(growLimit, "the file stands in the log", func() error { return l.did(before, m, "fetched") })
 	before.Kill9()
 	next := l.WaitLeader()
 	b.as(iana.EFI_X86_64, true).leases("")
 	l.must(b.fetches(pxe.ScriptName, whole))
-	l.Eventually(findLimit, "the track goes on, with a gap", func() error {
+	l.Eventually(growLimit, "the track goes on, with a gap", func() error {
 		return errors.Join(l.did(next, m, "asked", "offered", "chose", "leased", "fetched", "unheard", "asked", "offered",
 			"chose", "leased", "fetched"), l.heardBy(next, m, before.Name, next.Name))
 	})
