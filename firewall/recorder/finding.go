@@ -281,43 +281,35 @@ func findNotFetched(m Machine, h heard) (int64, string) {
 }
 
 func findFileRefused(_ Machine, h heard) (int64, string) {
-	if len(h.failed) == 0 {
+	last, found := h.stuck(h.failed)
+	if !found {
 		return 0, ""
 	}
-	last := h.failed[len(h.failed)-1]
-	if h.fetchedSince(last) { // a loader tries several names
-		return 0, ""
-	}
-	return max(last.FirstMillis, h.fetchedAt()), fmt.Sprintf("%s refused file %s %s%s", last.Server, last.File,
-		times(last.Count), quoted(last.Text))
+	return last.FirstMillis, fmt.Sprintf("%s refused file %s %s%s", last.Server, last.File, times(last.Count),
+		quoted(last.Text))
 }
 
-// fetchedSince reports whether any file was fetched to its end after what happened to another.
-func (h heard) fetchedSince(s boots.Step) bool {
-	return slices.ContainsFunc(slices.Concat(h.loader, h.system), func(f boots.Step) bool {
-		return f.LastMillis > s.LastMillis || f.File == s.File && f.LastMillis == s.LastMillis
-	})
-}
-
-// fetchedAt is when a file was last fetched to its end, 0 if none was.
-func (h heard) fetchedAt() (at int64) {
-	for _, f := range slices.Concat(h.loader, h.system) {
-		at = max(at, f.LastMillis)
+// stuck is the newest of some steps after which the boot came no further: neither was its file fetched
+// then nor, since a loader tries several names, another one for the first time. What is fetched again
+// and again, by a machine that begins anew, does not count.
+func (h heard) stuck(at []boots.Step) (s boots.Step, found bool) {
+	for _, s := range slices.Backward(at) {
+		if !slices.ContainsFunc(slices.Concat(h.loader, h.system), func(f boots.Step) bool {
+			return f.FirstMillis > s.FirstMillis || f.File == s.File && f.LastMillis >= s.LastMillis
+		}) {
+			return s, true
+		}
 	}
-	return at
+	return s, false
 }
 
 func findBroken(_ Machine, h heard) (int64, string) {
-	if len(h.abandoned) == 0 {
+	last, found := h.stuck(h.abandoned)
+	if !found {
 		return 0, ""
 	}
-	last := h.abandoned[len(h.abandoned)-1]
-	if h.fetchedSince(last) {
-		return 0, ""
-	}
-	at := max(last.FirstMillis, h.fetchedAt())
-	return at, fmt.Sprintf("file %s from %s broke off %s, at last after about %d bytes%s", last.File, last.Server,
-		times(last.Count), last.Bytes, quoted(last.Text))
+	return last.FirstMillis, fmt.Sprintf("file %s from %s broke off %s, at last after about %d bytes%s", last.File,
+		last.Server, times(last.Count), last.Bytes, quoted(last.Text))
 }
 
 // loops is after how many times that it was fetched a loader does not run.

@@ -129,6 +129,35 @@ func TestSilenceIsNoGap(t *testing.T) {
 	}
 }
 
+// iPXE that is refused its kernel begins again and again (docs/pxe.md#firmware): that is found once and
+// stays, and the track has the steps of one round.
+func TestBootLoopIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		const rounds = 30
+		s.led(func() {
+			for round := range rounds {
+				s.lease("trivet.ipxe", ipxe()...)
+				s.fetch(2000+round, "trivet.ipxe", 0, true)
+				for try := range 4 {
+					s.refuse(3000+4*round+try, "ironic-agent.kernel")
+					time.Sleep(5 * time.Second)
+				}
+				if round > 4 {
+					s.want("in each round", "file-refused no-kernel")
+				}
+			}
+		})
+		if got := s.events(); got != "found file-refused" {
+			t.Errorf("events are %s", got)
+		}
+		want := fmt.Sprint("failed ironic-agent.kernel x", 4*rounds)
+		if track := s.track(); track.Dropped > 0 || !strings.Contains(told(track), want) {
+			t.Errorf("told is %s, %d dropped", told(track), track.Dropped)
+		}
+	})
+}
+
 // apart is long enough for an event of its own.
 const apart = boots.TellEvery + 2*noteEvery
 

@@ -213,6 +213,13 @@ func (s *stage) fetch(port int, file string, blocks int, end bool) {
 	s.fetchOf(port, file, blocks, blocks, end)
 }
 
+// refuse has the server say that it has no such file.
+func (s *stage) refuse(port int, file string) {
+	from := fmt.Sprintf("%s:%d", given, port)
+	s.send(datagram(hardware(s.t, machine1), own, from, hostAt+":69", []byte("\x00\x01"+file+"\x00octet\x00")))
+	s.send(datagram(own, hardware(s.t, machine1), hostAt+":4000", from, []byte("\x00\x05\x00\x01file not found\x00")))
+}
+
 // fetchOf breaks off after so many blocks of all.
 func (s *stage) fetchOf(port int, file string, all, blocks int, end bool) {
 	machine, from, to := hardware(s.t, machine1), fmt.Sprintf("%s:%d", given, port), hostAt+":4000"
@@ -314,10 +321,7 @@ func TestFindings(t *testing.T) {
 		"TFTP does not get through": {func(s *stage) { s.lease("snponly.efi", firmware(7)...) }, "", "not-fetched"},
 		"no such file": {func(s *stage) {
 			s.lease("snponly.efi", firmware(7)...)
-			from := given + ":2070"
-			s.send(datagram(hardware(s.t, machine1), own, from, hostAt+":69", []byte("\x00\x01snponly.efi\x00octet\x00")))
-			s.send(datagram(own, hardware(s.t, machine1), hostAt+":4000", from,
-				[]byte("\x00\x05\x00\x01file not found\x00")))
+			s.refuse(2070, "snponly.efi")
 		}, "", "file-refused"},
 		"a file breaks off": {func(s *stage) {
 			s.lease("snponly.efi", firmware(7)...)

@@ -231,7 +231,7 @@ func (ts transfers) hearHTTP(f frame, mac string, now time.Time) []boots.Step {
 	if len(words) < 2 {
 		return nil
 	}
-	if words[0] == "GET" && len(words) == 3 && strings.HasPrefix(words[2], "HTTP/1.") {
+	if words[0] == "GET" && len(words) == 3 && words[1] != "/" && strings.HasPrefix(words[2], "HTTP/1.") {
 		return ts.begin(f, &transfer{mac: mac, http: true, last: now,
 			file: said(fmt.Sprintf("http://%v%s", f.dst, words[1]))})
 	}

@@ -96,6 +96,11 @@ func TestStepsMerge(t *testing.T) {
 	if before.Steps[0].Count != 10 {
 		t.Error("a view's step was changed")
 	}
+	track.Add(step(Unheard, 31)) // what came before it was another leader's to hear
+	track.Add(step(Asked, 32))
+	if len(track.Steps) != 4 || track.Steps[0].Count != 11 {
+		t.Errorf("steps before and after a gap are %+v", track.Steps)
+	}
 }
 
 // The track of another introspection begins anew, what is late of an earlier one adds nothing, and

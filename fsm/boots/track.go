@@ -145,16 +145,13 @@ type Track struct {
 	Told     Told            `cbor:"7,keyasint,omitzero"`
 }
 
-// alikeWithin is how many steps back one is looked for that is alike: a machine that asks and
-// is offered an address again and again makes two steps, not forty.
-const alikeWithin = 6
-
-// Add merges a step that was heard now into the track, and makes room for it. Steps that others
-// share stay as they are.
+// Add merges a step that was heard now into the track, and makes room for it: a machine that begins
+// again and again makes the steps of one boot, each so many times. Before a gap nothing is merged.
+// Steps that others share stay as they are.
 func (t *Track) Add(s Step) {
 	t.Steps = slices.Clone(t.Steps)
 	defer t.trim()
-	for i := len(t.Steps) - 1; i >= 0 && i >= len(t.Steps)-alikeWithin; i-- {
+	for i := len(t.Steps) - 1; i >= 0 && t.Steps[i].Kind != Unheard; i-- {
 		if o := &t.Steps[i]; o.alike(s) {
 			o.FirstMillis, o.LastMillis = min(o.FirstMillis, s.FirstMillis), max(o.LastMillis, s.LastMillis)
 			o.Count, o.Bytes = o.Count+s.Count, max(o.Bytes, s.Bytes)

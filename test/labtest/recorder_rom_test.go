@@ -5,9 +5,10 @@ package labtest
 import (
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
@@ -32,7 +33,9 @@ func (l *recorderLab) bootsTold(m openstack.Machine, codes, says string) {
 	defer func() { l.must(r.powerOff()) }()
 	l.must(r.wait(f.limit, func() bool {
 		boot, err := l.boot(l.WaitLeader(), m)
-		return err == nil && len(boot.Findings) > 0 && strings.HasPrefix(codes, boot.Findings[0].Code)
+		return err == nil && slices.ContainsFunc(boot.Steps, func(s api.BootStep) bool {
+			return s.Kind == "fetched" || s.Kind == "failed"
+		})
 	}))
 	l.finds(m, codes, says)
 }
