@@ -291,7 +291,7 @@ func findFileRefused(_ Machine, h heard) (int64, string) {
 
 // stuck is the newest of some steps after which the boot came no further: neither was its file fetched
 // then nor, since a loader tries several names, another one for the first time. What is fetched again
-// and again, by a machine that begins anew, does not count.
+// and again, by a machine that begins again, does not count.
 func (h heard) stuck(at []boots.Step) (s boots.Step, found bool) {
 	for _, s := range slices.Backward(at) {
 		if !slices.ContainsFunc(slices.Concat(h.loader, h.system), func(f boots.Step) bool {
