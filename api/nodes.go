@@ -326,8 +326,8 @@ func BootOf(v fsm.View, node string) *Boot {
 		if m, ok := v.Member(s.Peer); ok {
 			name = m.Name
 		}
-		out.Steps = append(out.Steps, BootStep{Time: bootTime(s.FirstMillis), Until: bootTime(s.LastMillis), Count: s.Count,
-			Peer: name, Kind: s.Kind.String(), MAC: s.MAC, Text: recorder.Sentence(s)})
+		out.Steps = append(out.Steps, BootStep{Time: MillisText(s.FirstMillis), Until: MillisText(s.LastMillis),
+			Count: s.Count, Peer: name, Kind: s.Kind.String(), MAC: s.MAC, Text: recorder.Sentence(s)})
 	}
 	return out
 }
@@ -348,7 +348,9 @@ func bootFindings(all []entry.Finding) []BootFinding {
 	return out
 }
 
-func bootTime(millis int64) string {
+// MillisText is a wall clock in ms as RFC 3339 with three digits of a second: steps of a boot are close
+// together.
+func MillisText(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 

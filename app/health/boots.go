@@ -1,8 +1,6 @@
 package health
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
@@ -23,8 +21,8 @@ func (d *Door) Heard() api.Heard {
 	out.Unread, out.Error = unread, api.ErrorText(d.Recorder.Err())
 	v, state := d.Members.Log.View(), d.hostState()
 	for _, s := range all {
-		m := api.StrangerMachine{MAC: s.MAC, First: clock(s.First.UnixMilli()), Last: clock(s.Last.UnixMilli()),
-			Asked:    s.Asked,
+		m := api.StrangerMachine{MAC: s.MAC, Asked: s.Asked,
+			First: api.MillisText(s.First.UnixMilli()), Last: api.MillisText(s.Last.UnixMilli()),
 			Firmware: recorder.Firmware(s.Client, s.Arch), Relay: s.Relay, UUID: s.UUID, Offered: s.Server}
 		if x, err := firewall.Explain(v, state, s.MAC); err == nil { // what was heard is a MAC
 			m.Verdict, m.Why = string(x.Verdict), x.Why
@@ -32,10 +30,6 @@ func (d *Door) Heard() api.Heard {
 		out.Machines = append(out.Machines, m)
 	}
 	return out
-}
-
-func clock(millis int64) string {
-	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // bootCollector counts the awaited machines that do not come up when it is asked.

@@ -147,8 +147,9 @@ func (d *Door) Explain(mac string) (api.Explanation, error) {
 		out.Steps = append(out.Steps,
 			api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
 	}
-	if v := d.Members.Log.View(); recorder.NodeOf(v, x.MAC) != "" {
-		out.Boot = api.BootOf(v, recorder.NodeOf(v, x.MAC))
+	v := d.Members.Log.View()
+	if node := recorder.NodeOf(v, x.MAC); node != "" {
+		out.Boot = api.BootOf(v, node)
 	}
 	return out, nil
 }

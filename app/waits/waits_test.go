@@ -21,7 +21,7 @@ const (
 	end   = "<!-- waits:end -->\n"
 )
 
-// The page lists what the table has, in its words. UPDATE_GOLDEN=1 writes it anew.
+// The page lists what the table has, in its words. UPDATE_GOLDEN=1 writes it again.
 func TestPageListsTheTable(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "waits.md")
 	text, err := os.ReadFile(path)

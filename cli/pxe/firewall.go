@@ -227,7 +227,7 @@ func printMachine(t *term.Terminal, rows []api.Explanation) {
 	printLastBoot(t, lastBoot(rows))
 }
 
-// lastBoot is the leader's account of the machine's boot, which knows most, else another peer's.
+// lastBoot is the leader's account of the machine's boot, which is the newest, else another peer's.
 func lastBoot(rows []api.Explanation) (boot *api.Boot) {
 	for _, x := range rows {
 		if x.Boot != nil && (boot == nil || x.Role == "leader") {

@@ -351,15 +351,7 @@ func TestFindingsOfAnotherServer(t *testing.T) {
 			s.lease("snponly.efi", firmware(7)...)
 		}, "", "foreign-server not-fetched"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t)
-				s.led(func() { c.boot(s) })
-				if got := codes(s, c.denied); got != c.want {
-					t.Errorf("findings are %q, want %q, of: %s", got, c.want, told(s.track()))
-				}
-			})
-		})
+		finds(t, name, c.boot, c.denied, c.want)
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-// Machine is what Findings judges.
+// Machine is a machine that is awaited, and what was heard of it.
 type Machine struct {
 	MACs  []string  // of the node, those that are let in
 	Since time.Time // from when on its machine is awaited and the recorder listens
-	Now   time.Time // zero: however long ago a thing was heard, no more is to be expected
+	Now   time.Time
 	Track boots.Track
 	// Denied says why a MAC is kept out, relay being the address of the DHCP relay that it came
 	// through, "" if none; "" says that it is let in.
@@ -27,16 +27,8 @@ type Machine struct {
 	Strangers []Stranger
 }
 
-// Findings are all that speak against the boot, what stops it first before what would stop it
-// later. None are there for a machine that has done all that was heard well, and may call any
-// moment, but for the call itself.
-func Findings(m Machine) []entry.Finding {
-	all, _ := m.judge()
-	return all
-}
-
-// judge says what speaks against the boot, and when the next thing will if nothing is heard until
-// then; zero: nothing will.
+// judge says what speaks against the boot, what stops it first before what would stop it later,
+// and when the next thing will if nothing is heard until then; zero: nothing will.
 func (m Machine) judge() (all []entry.Finding, next time.Time) {
 	h := sortSteps(m.Track)
 	for _, row := range rows() {
@@ -44,7 +36,7 @@ func (m Machine) judge() (all []entry.Finding, next time.Time) {
 		if text == "" {
 			continue
 		}
-		if due := time.UnixMilli(at).Add(row.wait); !m.Now.IsZero() && m.Now.Before(due) {
+		if due := time.UnixMilli(at).Add(row.wait); m.Now.Before(due) {
 			if next.IsZero() || due.Before(next) {
 				next = due
 			}
