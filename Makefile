@@ -26,6 +26,8 @@ ALL      ?=
 ARGS     ?=
 COMPARE  ?=
 BASE     ?=
+PIECE    ?=
+FOR      ?=
 
 gate := go run ./test/gate
 
@@ -38,7 +40,7 @@ help: ## Show the targets
 test lint verify sim stress mutants repro: export GOGC ?= 400
 # The tests with a Kubernetes control plane need kubelab, which may lie next to this
 # repository.
-verify e2e-long: export TRIVET_E2E_KUBE ?= $(patsubst %/start.sh,%,$(firstword $(wildcard $(CURDIR)/../*/labs/kubelab/start.sh)))
+verify e2e-long proof: export TRIVET_E2E_KUBE ?= $(patsubst %/start.sh,%,$(firstword $(wildcard $(CURDIR)/../*/labs/kubelab/start.sh)))
 # The tests with Ironic 39 need a tree of Debian that has it, which may lie next to this
 # repository.
 verify e2e-ironic39: export TRIVET_E2E_IRONIC39 ?= $(patsubst %/root/usr/bin/ironic,%,$(firstword $(wildcard $(CURDIR)/../ironic39/root/usr/bin/ironic)))
@@ -144,6 +146,15 @@ mutants: ## Break the product on purpose and demand that the tests notice (MUTAN
 .PHONY: repro
 repro: ## Show a fault of docs/faults.md (FAULT=N; without it the list; FAULT=all takes hours): take its mend out and see its test fail (as root for some)
 	go run ./test/mutants -fault '$(FAULT)'
+
+# Each piece goes on where the last run of it ended, with the next seed.
+.PHONY: proof
+proof: as-root ## Attack the promises at length (hours, as root), in pieces that go on where they were, and keep what each run found in docs/proof.json (PIECE=regexp for some, FOR=90m to begin none after that; ARGS=-list says how far they are)
+	go run ./test/proof $(if $(PIECE),-run '$(PIECE)') $(if $(FOR),-for $(FOR)) $(ARGS)
+
+.PHONY: proof-page
+proof-page: ## Write the figures of docs/proof.md again, from docs/proof.json
+	go test ./test/proof -run '^TestPageHasTheRuns$$' -update
 
 .PHONY: faults
 faults: ## Write the tables of docs/faults.md again, from test/mutants/faults.txt

@@ -230,6 +230,12 @@ func handOvers(t *testing.T, driver string) {
 		g.measure(f, "stop", (*Peer).Pause, (*Peer).Cont)
 		g.measure(f, "planned", (*Peer).Stop, (*Peer).Start)
 	}
+	overlaps := 0.0
+	for _, n := range slices.Concat(f["door.overlaps"], f["address.overlaps"]) {
+		overlaps += n
+	}
+	testenv.Count(t, "handover."+driver, float64(len(f["door.overlaps"])))
+	testenv.Count(t, "handover."+driver+"_overlaps", overlaps)
 }
 
 // TestFiguresOverIPv6 takes the same of an IPv6 address.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -55,9 +56,10 @@ func TestKubeMixed(t *testing.T) {
 	k.StatefulSet("db", 3)
 	k.Deployment("web", 4)
 	s := newKubeSite(t, k, audit, trusted, kubeSafe, "")
+	scenarios := 0
 	for seed := first; seed < first+runs; seed++ {
 		s.day(t, "seed "+strconv.Itoa(seed), func() {
-			m := &mixer{kubeSite: s, rand: rand.New(rand.NewPCG(uint64(seed), 9))}
+			m := &mixer{kubeSite: s, rand: rand.New(rand.NewPCG(uint64(seed), 9)), scenarios: &scenarios}
 			before := len(s.remediations())
 			m.mix()
 			m.heal()
@@ -69,14 +71,16 @@ func TestKubeMixed(t *testing.T) {
 			return
 		}
 	}
+	testenv.Count(t, "kube.scenarios", float64(scenarios))
 }
 
 // mixer does harm at random.
 type mixer struct {
 	*kubeSite
-	rand *rand.Rand
-	down *Peer // killed or paused; one at a time
-	api  string
+	rand      *rand.Rand
+	down      *Peer // killed or paused; one at a time
+	api       string
+	scenarios *int // how often a kube node lost its power, froze, was cut off or looked dead
 }
 
 // mix does something every few seconds.
@@ -118,6 +122,9 @@ func (m *mixer) harm() {
 		to := []kubelab.Power{kubelab.Off, kubelab.Off, kubelab.Freeze, kubelab.Partition, kubelab.NotReady,
 			kubelab.On}[m.rand.IntN(6)]
 		m.t.Logf("%s: %s", node, to)
+		if to != kubelab.On && m.kube.Nodes()[node].State == kubelab.On {
+			*m.scenarios++
+		}
 		m.kube.Power(node, to)
 	case 3, 4:
 		device := kubelab.Devices[m.rand.IntN(len(kubelab.Devices))]

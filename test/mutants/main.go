@@ -16,9 +16,10 @@
 // mutants change nothing that a test could notice, and a reader has to say which.
 //
 //	go run ./test/mutants -fault N
+//	go run ./test/mutants -fault all [-part K/N]
 //
 // takes the mend of a fault of docs/faults.md out and shows the fault by the test that
-// guards the mend. It exits 0 when the fault was shown.
+// guards the mend. It exits 0 when the fault was shown, or all of them were.
 package main
 
 import (
@@ -93,7 +94,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	r := &runner{root: absolute, timeout: *timeout, tested: *tested, relinker: newRelinker(absolute, programs),
 		baselines: make(map[string]func() error)}
 	if *fault != "" {
-		return showFault(ctx, r, *fault, mutants, stdout, stderr)
+		return showFault(ctx, r, *fault, *part, mutants, stdout, stderr)
 	}
 	if *size > 0 {
 		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}

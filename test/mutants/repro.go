@@ -17,7 +17,12 @@ import (
 const maxShown = 400
 
 // showFault is repro with the faults of the record.
-func showFault(ctx context.Context, r *runner, number string, mutants []Mutant, out, errs io.Writer) int {
+func showFault(ctx context.Context, r *runner, number, part string, mutants []Mutant, out, errs io.Writer) int {
+	mutants, err := share(mutants, part)
+	if err != nil {
+		fmt.Fprintln(errs, "error: -part:", err)
+		return 2
+	}
 	faults, err := record()
 	if err != nil {
 		fmt.Fprintln(errs, "error: read the record of faults:", err)

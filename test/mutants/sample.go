@@ -208,5 +208,5 @@ func judgeSample(ctx context.Context, s *sampler, chosen []fault, out io.Writer)
 	judged := count[caught] + count[survived]
 	fmt.Fprintf(out, "\n%d of %d caught (%.1f %%); %d do not compile\n", count[caught], judged,
 		100*float64(count[caught])/float64(max(judged, 1)), count[broken])
-	return 0
+	return keepCounts(out, map[string]int{"mutants.judged": judged, "mutants.survived": count[survived]})
 }

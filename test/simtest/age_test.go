@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 const (
@@ -46,6 +48,7 @@ func TestHandOverByAge(t *testing.T) {
 		}
 	})
 	t.Logf("%v, in %v", all, time.Since(began).Round(time.Millisecond))
+	testenv.Count(t, "ages.hand_overs", float64(all.count()))
 	if !t.Failed() && len(all.byAge) < len(all.inFull) {
 		t.Errorf("age-is-used: %v", all)
 	}

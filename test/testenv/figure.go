@@ -46,14 +46,14 @@ type Recorded struct {
 	Name  string    `json:"name"`
 	Value float64   `json:"value"`
 	Unit  string    `json:"unit"` // s, ms, MB; % for a share, x for a ratio
-	Goal  string    `json:"goal"` // as Goal.String spells it
+	Goal  string    `json:"goal"` // as Goal.String spells it; "" for what is counted
 	Met   bool      `json:"met"`
 	Test  string    `json:"test"`
 	Time  time.Time `json:"time"` // when it was recorded
 }
 
-// figuresFile in the environment names the file of the figures.
-const figuresFile = "TRIVET_FIGURES"
+// FiguresFile in the environment names the file of the figures.
+const FiguresFile = "TRIVET_FIGURES"
 
 // Figure logs a measured value with its goal, and appends it to the file of the
 // figures, which ReadFigures reads: the one that TRIVET_FIGURES names, else
@@ -62,21 +62,34 @@ const figuresFile = "TRIVET_FIGURES"
 // the same time.
 func Figure(t testing.TB, name string, value float64, unit string, goal Goal) {
 	t.Helper()
-	r := Recorded{Name: name, Value: value, Unit: unit, Goal: goal.String(), Met: goal.met(value), Test: t.Name(),
-		Time: time.Now().UTC()}
-	verdict := "missed"
-	if r.Met {
+	verdict, met := "missed", goal.met(value)
+	if met {
 		verdict = "met"
 	}
 	t.Logf("figure %s: %.3g %s, goal %s: %s", name, value, unit, goal, verdict)
-	path := os.Getenv(figuresFile)
+	keep(t, Recorded{Name: name, Value: value, Unit: unit, Goal: goal.String(), Met: met})
+}
+
+// Count is Figure of what has no goal: how many faults, reads or hand-overs a test made,
+// and the seed that it drew them with. test/proof adds up what the runs of a test count.
+func Count(t testing.TB, name string, value float64) {
+	t.Helper()
+	t.Logf("counted %s: %g", name, value)
+	keep(t, Recorded{Name: name, Value: value, Met: true})
+}
+
+// keep appends a figure of t to the file of the figures, where there is one.
+func keep(t testing.TB, r Recorded) {
+	t.Helper()
+	r.Test, r.Time = t.Name(), time.Now().UTC()
+	path := os.Getenv(FiguresFile)
 	if path == "" {
 		path = besideModule()
 	}
 	if path == "" {
 		return
 	}
-	if err := record(path, r); err != nil {
+	if err := Append(path, r); err != nil {
 		t.Logf("the figure is in this log alone: %v", err)
 	}
 }
@@ -107,9 +120,9 @@ func besideModule() string {
 	return ""
 }
 
-// record appends a figure as a line. The newline comes first: after a line that was
+// Append appends a figure as a line. The newline comes first: after a line that was
 // cut off, this one begins whole. One write with O_APPEND mixes with no other's.
-func record(path string, r Recorded) error {
+func Append(path string, r Recorded) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode figure %s: %w", r.Name, err)

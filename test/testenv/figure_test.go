@@ -12,7 +12,7 @@ import (
 // What two tests record at the same time is all there, and of one name the latest.
 func TestFiguresOfTwoWriters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
-	t.Setenv(figuresFile, path)
+	t.Setenv(FiguresFile, path)
 	const each = 100
 	var writers sync.WaitGroup
 	for w := range 2 {
@@ -53,7 +53,7 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 // A writer that was killed leaves a line that is cut off. It spoils no other.
 func TestFiguresBesideABrokenLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
-	t.Setenv(figuresFile, path)
+	t.Setenv(FiguresFile, path)
 	Figure(t, "a.rate", 2, "x", AtLeast(1.5))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestFiguresBesideABrokenLine(t *testing.T) {
 
 // Without a variable the file lies in dist/verify of the module, if that is there.
 func TestFiguresBesideTheModule(t *testing.T) {
-	t.Setenv(figuresFile, "")
+	t.Setenv(FiguresFile, "")
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n"), 0o600); err != nil {
 		t.Fatal(err)

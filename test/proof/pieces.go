@@ -1,0 +1,83 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// seedMark stands for a run's seed in the arguments and variables of a piece.
+const seedMark = "SEED"
+
+// A piece that is a list is run in parts; partMark stands for the number of a run's part.
+const (
+	partMark = "PART"
+	parts    = 10
+)
+
+// piece is an attack that is run until it has counted enough.
+type piece struct {
+	name   string
+	env    []string // variables of the run
+	tests  []string // arguments of go test
+	other  []string // or a command of its own
+	counts string   // the figure that the runs add up
+	unit   string   // what it counts, in the plural
+	goal   float64
+	zero   []string // figures that each run reports, and that are to be 0
+	limit  time.Duration // of one run
+	same   bool          // a run draws nothing: one says it all
+}
+
+// args is the command of a run with a seed.
+func (p piece) args(seed int) []string {
+	args := p.other
+	if args == nil {
+		args = append([]string{"go", "test", "-tags", "e2e", "-count=1", "-v", "-timeout", p.limit.String()}, p.tests...)
+	}
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = strings.ReplaceAll(strings.ReplaceAll(a, seedMark, strconv.Itoa(seed)), partMark, strconv.Itoa((seed-1)%parts))
+	}
+	return out
+}
+
+// pieces are all of them, the short ones first.
+func pieces() []piece {
+	return []piece{
+		{
+			name: "ages", unit: "hand-overs of the PXE rule and the address in virtual time",
+			env:    []string{"TRIVET_SIM_AGES=2000", "TRIVET_SIM_SEED=SEED0000"},
+			tests:  []string{"-run", "^TestHandOverByAge$", "./test/simtest"},
+			counts: "ages.hand_overs", goal: 10_000, limit: time.Hour,
+		},
+		handOvers("nftables", "Nftables"), handOvers("iptables", "Iptables"),
+		{
+			name: "kube", unit: "kube nodes that lost power, froze, were cut off or looked dead",
+			env:    []string{"TRIVET_E2E_LONG=1", "TRIVET_E2E_MIXED=SEED0+10"},
+			tests:  []string{"-run", "^TestKubeMixed$", "./test/labtest"},
+			counts: "kube.scenarios", goal: 300, limit: 2 * time.Hour,
+		},
+		{
+			name: "mutants", unit: "generated mutants judged",
+			other:  []string{"go", "run", "./test/mutants", "-sample", "100", "-seed", seedMark},
+			counts: "mutants.judged", goal: 400, limit: 3 * time.Hour,
+		},
+		{
+			name: "faults", unit: "faults of the record shown again, each by the test that guards its mend",
+			other:  []string{"go", "run", "./test/mutants", "-fault", "all", "-part", partMark + "/10"},
+			counts: "mutants.caught", goal: 173, limit: 3 * time.Hour,
+		},
+	}
+}
+
+// handOvers are leaders that are killed, stopped, and end as they should, on hosts in
+// network namespaces, seen by clients that ask every 50 ms.
+func handOvers(driver, test string) piece {
+	return piece{
+		name: driver, unit: "hand-overs of the PXE rule and the address between real hosts",
+		env:    []string{"TRIVET_GATE_TRIALS=20", "TRIVET_GATE_FIGURES=/dev/null"},
+		tests:  []string{"-run", "^TestFiguresBy" + test + "$", "./test/labtest"},
+		counts: "handover." + driver, zero: []string{"handover." + driver + "_overlaps"}, goal: 500, limit: time.Hour,
+	}
+}
