@@ -35,14 +35,15 @@ type site39 struct {
 }
 
 // newSite39 starts the peers on hosts of their own, with the packet filter of each; more completes
-// a peer, if not nil.
-func newSite39(t *testing.T, ironic *openstack.Ironic39, more func(*Peer)) *site39 {
+// a peer, if not nil, and env are options besides.
+func newSite39(t *testing.T, ironic *openstack.Ironic39, more func(*Peer), env ...string) *site39 {
 	t.Helper()
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	s := &site39{l.Introspecting(ironic.Addr, "TRIVET_FIREWALL_DRIVER=nftables", "TRIVET_FIREWALL_INTERFACE="+string(PXE),
-		"TRIVET_INSPECTION_CONTINUE_INSPECTION=relay", "TRIVET_FIREWALL_INSPECT_INTERFACES=agent",
-		"TRIVET_FIREWALL_SYNC_PERIOD=1s", "TRIVET_IRONIC_TIMEOUT=10s"), ironic, time.Now()}
+	s := &site39{l.Introspecting(ironic.Addr, append([]string{"TRIVET_FIREWALL_DRIVER=nftables",
+		"TRIVET_FIREWALL_INTERFACE=" + string(PXE), "TRIVET_INSPECTION_CONTINUE_INSPECTION=relay",
+		"TRIVET_FIREWALL_INSPECT_INTERFACES=agent", "TRIVET_FIREWALL_SYNC_PERIOD=1s", "TRIVET_IRONIC_TIMEOUT=10s"},
+		env...)...), ironic, time.Now()}
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)
@@ -293,16 +294,32 @@ func (s *site39) killedAfter() {
 }
 
 func (s *site39) ironicStopped() {
-	s.away(50, (*openstack.Ironic39).Pause, (*openstack.Ironic39).Cont)
+	s.away(50, 20*time.Second, (*openstack.Ironic39).Pause, (*openstack.Ironic39).Cont)
 }
 
 func (s *site39) ironicKilled() {
-	s.away(60, (*openstack.Ironic39).Kill9, (*openstack.Ironic39).Start)
+	s.away(60, 20*time.Second, (*openstack.Ironic39).Kill9, (*openstack.Ironic39).Start)
+}
+
+// awayEnv is for how long Ironic is away in TestIronic39AwayForLong, as in 1h.
+const awayEnv = "TRIVET_E2E_AWAY"
+
+// TestIronic39AwayForLong: Ironic is killed, and away for as long as is asked, with what
+// docs/migrate.md says to raise for it. No inspection is lost, nor asked for again.
+func TestIronic39AwayForLong(t *testing.T) {
+	long, err := time.ParseDuration(os.Getenv(awayEnv))
+	if err != nil {
+		t.Skipf("it waits: %s=1h", awayEnv)
+	}
+	patience := long + 30*time.Minute
+	ironic := openstack.StartIronic39(t, fmt.Sprintf("[conductor]\ninspect_wait_timeout = %.0f\n", patience.Seconds()))
+	s := newSite39(t, ironic, nil, "TRIVET_INSPECTION_TIMEOUT="+patience.String())
+	s.away(0, long, (*openstack.Ironic39).Kill9, (*openstack.Ironic39).Start)
+	s.WaitSame()
 }
 
 // away posts the documents of six machines while Ironic is away, and kills the leader meanwhile.
-// An hour of absence passes in virtual time, in the simulation.
-func (s *site39) away(first int, leave, return_ func(*openstack.Ironic39)) {
+func (s *site39) away(first int, long time.Duration, leave, return_ func(*openstack.Ironic39)) {
 	machines := s.inspect(first, 6)
 	leave(s.Ironic)
 	gone := time.Now()
@@ -312,7 +329,7 @@ func (s *site39) away(first int, leave, return_ func(*openstack.Ironic39)) {
 	s.WaitLeader()
 	s.Ironic.Agents(machines[3:], s.anyPeer)
 	s.revive(dead)
-	testwait.Elapse(s.t, time.Until(gone.Add(20*time.Second)), "Ironic stays away")
+	testwait.Elapse(s.t, time.Until(gone.Add(long)), "Ironic stays away")
 	return_(s.Ironic)
 	s.inspected(machines, 1)
 }
