@@ -44,7 +44,6 @@ func (t Txn) AdmitSurvivor(id string, self Member) error {
 	if err := self.Validate(); err != nil {
 		return err
 	}
-	self.Version = min(self.Version, max(t.Version, 1)) // a founding finalizes no upgrade
 	t.putMember(self)
 	return nil
 }
