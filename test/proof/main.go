@@ -23,7 +23,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -141,9 +140,7 @@ func (s *session) once(ctx context.Context, p piece, seed int) (Run, error) {
 	args := p.args(seed)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "CI=true", testenv.FiguresFile+"="+figures)
-	for _, e := range p.env {
-		cmd.Env = append(cmd.Env, strings.ReplaceAll(e, seedMark, strconv.Itoa(seed)))
-	}
+	cmd.Env = append(cmd.Env, p.environ(seed)...)
 	log := &tail{}
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(s.stdout, log), io.MultiWriter(s.stderr, log)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -152,7 +149,7 @@ func (s *session) once(ctx context.Context, p piece, seed int) (Run, error) {
 	if one.Commit, one.Machine, err = whereabouts(ctx); err != nil {
 		return Run{}, err
 	}
-	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(p.env, " "), strings.Join(args, " "))
+	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(p.environ(seed), " "), strings.Join(args, " "))
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		one.Failed = fmt.Sprintf("%v: %s", err, log.last())

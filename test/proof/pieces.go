@@ -7,26 +7,26 @@ import (
 )
 
 // seedMark stands for a run's seed in the arguments and variables of a piece.
-const seedMark = "SEED"
+const seedMark = "{seed}"
 
 // A piece that is a list is run in parts; partMark stands for the number of a run's part.
 const (
-	partMark = "PART"
+	partMark = "{part}"
 	parts    = 10
 )
 
 // piece is an attack that is run until it has counted enough.
 type piece struct {
-	name   string
-	env    []string // variables of the run
-	tests  []string // arguments of go test
-	other  []string // or a command of its own
-	counts string   // the figure that the runs add up
-	unit   string   // what it counts, in the plural
-	goal   float64
-	zero   []string // figures that each run reports, and that are to be 0
-	limit  time.Duration // of one run
-	same   bool          // a run draws nothing: one says it all
+	name     string
+	env      []string // variables of the run
+	tests    []string // arguments of go test
+	other    []string // or a command of its own
+	counts   string   // the figure that the runs add up
+	unit     string   // what it counts, in the plural
+	goal     float64
+	zero     []string      // figures that each run reports, and that are to be 0
+	limit    time.Duration // of one run
+	unseeded bool          // chance is the real machine's, or a run draws nothing
 }
 
 // args is the command of a run with a seed.
@@ -35,9 +35,17 @@ func (p piece) args(seed int) []string {
 	if args == nil {
 		args = append([]string{"go", "test", "-tags", "e2e", "-count=1", "-v", "-timeout", p.limit.String()}, p.tests...)
 	}
-	out := make([]string, len(args))
-	for i, a := range args {
-		out[i] = strings.ReplaceAll(strings.ReplaceAll(a, seedMark, strconv.Itoa(seed)), partMark, strconv.Itoa((seed-1)%parts))
+	return withSeed(args, seed)
+}
+
+// environ are the variables of a run with a seed.
+func (p piece) environ(seed int) []string { return withSeed(p.env, seed) }
+
+func withSeed(texts []string, seed int) []string {
+	put := strings.NewReplacer(seedMark, strconv.Itoa(seed), partMark, strconv.Itoa((seed-1)%parts))
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = put.Replace(t)
 	}
 	return out
 }
@@ -47,14 +55,14 @@ func pieces() []piece {
 	return []piece{
 		{
 			name: "ages", unit: "hand-overs of the PXE rule and the address in virtual time",
-			env:    []string{"TRIVET_SIM_AGES=2000", "TRIVET_SIM_SEED=SEED0000"},
+			env:    []string{"TRIVET_SIM_AGES=2000", "TRIVET_SIM_SEED={seed}0000"},
 			tests:  []string{"-run", "^TestHandOverByAge$", "./test/simtest"},
 			counts: "ages.hand_overs", goal: 10_000, limit: time.Hour,
 		},
 		handOvers("nftables", "Nftables"), handOvers("iptables", "Iptables"),
 		{
 			name: "kube", unit: "kube nodes that lost power, froze, were cut off or looked dead",
-			env:    []string{"TRIVET_E2E_LONG=1", "TRIVET_E2E_MIXED=SEED0+10"},
+			env:    []string{"TRIVET_E2E_LONG=1", "TRIVET_E2E_MIXED={seed}0+10"},
 			tests:  []string{"-run", "^TestKubeMixed$", "./test/labtest"},
 			counts: "kube.scenarios", goal: 300, limit: 2 * time.Hour,
 		},
@@ -79,5 +87,6 @@ func handOvers(driver, test string) piece {
 		env:    []string{"TRIVET_GATE_TRIALS=20", "TRIVET_GATE_FIGURES=/dev/null"},
 		tests:  []string{"-run", "^TestFiguresBy" + test + "$", "./test/labtest"},
 		counts: "handover." + driver, zero: []string{"handover." + driver + "_overlaps"}, goal: 500, limit: time.Hour,
+		unseeded: true,
 	}
 }
