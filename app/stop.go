@@ -3,49 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
 // drainLimit bounds the wait for answers under way when a peer stops.
 const drainLimit = 500 * time.Millisecond
-
-// undoLimit bounds the closing of what a peer that cannot start has opened.
-const undoLimit = 10 * time.Second
-
-// closers end what was opened, the newest first. The functions capture what
-// they close, not the Peer under construction, which may be half made.
-type closers struct{ all []closer }
-
-type closer struct {
-	part string // one of the steps, for messages
-	end  func(context.Context) error
-}
-
-func (c *closers) add(part string, end func(context.Context) error) {
-	c.all = append(c.all, closer{part, end})
-}
-
-// addFunc adds an end that cannot fail.
-func (c *closers) addFunc(part string, end func()) {
-	c.add(part, func(context.Context) error { end(); return nil })
-}
-
-// close calls every function once, also after one has failed, and reports each
-// error to failed. A second call does nothing.
-func (c *closers) close(ctx context.Context, failed func(part string, err error)) {
-	all := c.all
-	c.all = nil
-	for _, one := range slices.Backward(all) {
-		if err := one.end(ctx); err != nil {
-			failed(one.part, err)
-		}
-	}
-}
-
-func (o Options) warnClose(part string, err error) {
-	o.Logger.Warn("close failed", "part", part, "err", err)
-}
 
 // Stop ends the peer in the order of docs/design.md#stop: duties (the gate first),
 // leadership, callers, gossip, log. The data directory stays locked; it is the

@@ -42,13 +42,14 @@ func TestDocumentedCalls(t *testing.T) {
 			if err := os.WriteFile(file, []byte(names.Replace(block[2])), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			runBlock(t, block[1], file)
+			runBlock(t, block[1], file, names.Replace("TRIVET_SERVER=http://h1:5050"))
 		})
 	}
 }
 
-// runBlock runs a file in its directory as its language wants it.
-func runBlock(t *testing.T, language, file string) {
+// runBlock runs a file in its directory as its language wants it. The server stands for
+// the socket of the host, which a block asks that names no server.
+func runBlock(t *testing.T, language, file, server string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // the first build of a client takes a while
 	defer cancel()
@@ -56,7 +57,7 @@ func runBlock(t *testing.T, language, file string) {
 	switch language {
 	case "sh":
 		cmd = exec.CommandContext(ctx, "bash", "-euo", "pipefail", file)
-		cmd.Dir = filepath.Dir(file)
+		cmd.Dir, cmd.Env = filepath.Dir(file), append(os.Environ(), server)
 		needs(t, "curl", "--version")
 	case "go":
 		cmd = exec.CommandContext(ctx, "go", "run", file)
