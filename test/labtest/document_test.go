@@ -13,7 +13,7 @@ import (
 const mayStand = 16
 
 // pages reads what users read, in the order in which the test runs it: hosts are
-// installed first, and removed before they are founded again as README.md says.
+// installed first, and removed last; README.md comes after that.
 func pages(t *testing.T) (all []*document) {
 	t.Helper()
 	root := filepath.Join("..", "..")

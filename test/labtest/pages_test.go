@@ -22,7 +22,7 @@ const quickPages = "install|migrate|operate|peers|pxe|api|failover|lease|metrics
 
 // TestDocuments does what README.md and docs/*.md say, word for word, on hosts of
 // Debian with systemd: from bare hosts to a cluster, through every page, to bare
-// hosts again, and once more as README.md has it.
+// hosts again.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
