@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -83,25 +81,13 @@ func (g *gate) holds() bool { return g != nil && g.Guard.Status().Held }
 
 // hostOptions say what is to be looked for on this peer's host.
 func (e *examiner) hostOptions() host.Options {
-	p := e.peer
-	o := host.Options{
-		Config: p.conf.Current(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains,
-		Now: p.opts.Wall,
-	}
-	for _, m := range p.self.Members.Others(p.core.Store.View()) {
-		if at, err := netip.ParseAddrPort(m.Address); err == nil { // else it is a name
-			o.Others = append(o.Others, host.Other{Name: m.Name, Address: at.Addr()})
-		}
-	}
-	return o
+	return host.Options{Config: e.peer.conf.Current(), Table: nftables.Table, Chains: ownChains, Now: e.peer.opts.Wall}
 }
 
 // OfflineFacts are those of a host on which no peer runs, from its
 // configuration.
 func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) doctor.Facts {
-	o := host.Options{Config: c, Table: nftables.Table, Chains: ownChains, Now: wall}
-	o.Cluster, o.Gossip = written(c.Cluster), written(c.Gossip)
-	f := host.Gather(ctx, o)
+	f := host.Gather(ctx, host.Options{Config: c, Table: nftables.Table, Chains: ownChains, Now: wall})
 	f.Offline = true
 	faults, err := ServiceFaults(ctx, c)
 	if err != nil {
@@ -113,15 +99,4 @@ func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) d
 		f.Certificates = append(f.Certificates, health.Certificates(credentials)...)
 	}
 	return f
-}
-
-// written is the address that others dial, if the configuration says it.
-func written(a config.Address) string {
-	if a.Advertise != "" {
-		return a.Advertise
-	}
-	if host, _, err := net.SplitHostPort(a.Listen); err == nil && host != "" {
-		return a.Listen
-	}
-	return ""
 }

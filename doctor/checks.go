@@ -32,8 +32,6 @@ func Checks() []Check {
 			judgePools},
 		{"raw-dhcp", "DHCP servers that read raw sockets, which no rule of a firewall stops: machines boot past the filter.",
 			judgeRaw},
-		{"input", "Firewalls of the hosts (firewalld, ufw, nftables, iptables) that drop DHCP, TFTP, the API or other peers.",
-			judgeInput},
 		{"floating-ip",
 			"A floating IP that a host cannot take, or that something else takes: its interface, the address, another machine, another program of the host.",
 			judgeAddress},

@@ -1,5 +1,5 @@
 // Package doctor judges how the hosts of a cluster are set up: DHCP pools that
-// overlap, firewalls that drop what a peer needs, boot files that machines cannot
+// overlap, ports that another peer cannot reach, boot files that machines cannot
 // fetch.
 //
 // doctor/host collects Facts on each host. Judge turns the facts of all hosts into

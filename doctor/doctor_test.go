@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
-	"github.com/trivet-ha/trivet/doctor/inputrules"
 )
 
 func place(n int) dnsmasq.Place { return dnsmasq.Place{File: "/etc/dnsmasq.d/trivet.conf", Line: n} }
@@ -190,33 +189,6 @@ func rawFaults() []fault {
 	}
 }
 
-func inputFaults() []fault {
-	dropped := func(n Need, v inputrules.Verdict) func([]Facts) {
-		return func(h []Facts) { h[2].Blocked = append(h[2].Blocked, Blocked{Need: n, By: v}) }
-	}
-	dhcp := Need{What: "DHCP", Protocol: "udp", Port: 67, Interface: "pxe"}
-	return []fault{
-		{"firewalld", dropped(dhcp,
-			inputrules.Verdict{Tool: "nft", Family: "inet", Table: "firewalld", Chain: "filter_INPUT",
-				Trail: []string{"filter_INPUT", "filter_IN_policy_allow-host-ipv6", "filter_IN_public"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is firewalld, zone public",
-			"firewall-cmd --permanent --zone=public --add-port=67/udp"},
-		{"ufw", dropped(dhcp, inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT",
-			Trail: []string{"INPUT", "ufw-before-input"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is ufw",
-			"ufw allow in on pxe to any port 67 proto udp"},
-		{"nft", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "filter", Chain: "input",
-			Trail: []string{"input"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is nft, table inet filter, chain input, by its policy",
-			`nft insert rule inet filter input iifname "pxe" udp dport '{ 67 }' accept`},
-		{"ip6tables", dropped(Need{What: "DHCPv6", Protocol: "udp", Port: 547, Interface: "pxe", Six: true},
-			inputrules.Verdict{Tool: "iptables", Family: "ip6", Table: "filter", Chain: "INPUT", Rule: "-A INPUT -j DROP",
-				Trail: []string{"INPUT"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCPv6 (547/udp); it is iptables, table ip6 filter, chain INPUT, by -A INPUT -j DROP",
-			"ip6tables -I INPUT -i pxe -p udp -m multiport --dports 547 -j ACCEPT"},
-	}
-}
-
 func addressFaults() []fault {
 	return []fault{
 		{"an operator put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} },
@@ -289,7 +261,7 @@ func bootFaults() []fault {
 }
 
 func TestEveryFaultIsFound(t *testing.T) {
-	for _, c := range slices.Concat(peerFaults(), filterFaults(), dhcpFaults(), poolFaults(), rawFaults(), inputFaults(),
+	for _, c := range slices.Concat(peerFaults(), filterFaults(), dhcpFaults(), poolFaults(), rawFaults(),
 		addressFaults(), bootFaults(),
 		routeFaults(), diskFaults(), hostFaults(), serviceFaults()) {
 		hosts := healthy()
@@ -404,27 +376,6 @@ func TestTheWorstComesFirst(t *testing.T) {
 	if _, err := Judge(hosts, []string{"pool"}); err == nil ||
 		!strings.Contains(err.Error(), "peers, config, filter, dhcp, pools") {
 		t.Errorf("an unknown check: %v", err)
-	}
-}
-
-// One finding for all ports of one zone or one table.
-func TestPortsOfOneFirewallAreOneFinding(t *testing.T) {
-	hosts := healthy()
-	by := inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT", Trail: []string{"INPUT"}}
-	for _, n := range []Need{{"peers", "tcp", 7350, "lab", false}, {"gossip", "tcp", 7351, "lab", false},
-		{"gossip", "udp", 7351, "lab", false}} {
-		hosts[0].Blocked = append(hosts[0].Blocked, Blocked{Need: n, From: "h2", By: by})
-	}
-	findings := judge(t, hosts)
-	want := []string{
-		"iptables -I INPUT -i lab -p udp -m multiport --dports 7351 -j ACCEPT",
-		"iptables -I INPUT -i lab -p tcp -m multiport --dports 7350,7351 -j ACCEPT",
-		"# and keep it over a reboot, for instance with 'netfilter-persistent save'",
-	}
-	if len(findings) != 1 || !slices.Equal(findings[0].Remedy, want) ||
-		!strings.Contains(findings[0].Text,
-			"peers (7350/tcp) from h2, gossip (7351/tcp) from h2, gossip (7351/udp) from h2") {
-		t.Errorf("%+v", findings)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
-	"github.com/trivet-ha/trivet/doctor/inputrules"
 )
 
 // Facts are what one host knows of itself at a moment. They hold no secret.
@@ -20,7 +19,6 @@ type Facts struct {
 	Plan    Plan      `json:"plan"`
 	Links   []Link    `json:"links,omitempty"`
 	DHCP    DHCP      `json:"dhcp"`
-	Blocked []Blocked `json:"blocked,omitempty"` // of what it listens for, by its own firewall
 	Address Address   `json:"address"`
 	Boot    Boot      `json:"boot"`
 	Filter  Filter    `json:"filter"`
@@ -153,22 +151,6 @@ type RawServer struct {
 type Server struct {
 	Address string `json:"address"`
 	MAC     string `json:"mac"`
-}
-
-// Need is something that a host listens for.
-type Need struct {
-	What      string `json:"what"` // DHCP, TFTP, the API, …
-	Protocol  string `json:"protocol"`
-	Port      uint16 `json:"port"`
-	Interface string `json:"interface"`
-	Six       bool   `json:"six,omitempty"` // IPv6
-}
-
-// Blocked is a need that the host's packet filter surely drops.
-type Blocked struct {
-	Need Need               `json:"need"`
-	From string             `json:"from,omitempty"` // the peer that it keeps out; empty: everybody
-	By   inputrules.Verdict `json:"by"`
 }
 
 // Address is how a host stands to the floating IP.

@@ -63,7 +63,7 @@ func judgeRoute(hosts []Facts, from Facts, r Route) []Finding {
 	there := Facts{Peer: r.To}
 	remedy := []string{
 		fmt.Sprintf("# on %s: is something listening, and does its firewall let %s in?", r.To, from.Peer),
-		fmt.Sprintf("ss -ln%s 'sport = :%s'", r.Protocol[:1], r.port()), "trivet doctor --check input", "nft list ruleset",
+		fmt.Sprintf("ss -ln%s 'sport = :%s'", r.Protocol[:1], r.port()), "nft list ruleset", "iptables-save",
 	}
 	switch {
 	case len(reach) > 0:

@@ -2,9 +2,11 @@ package health
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
@@ -124,7 +126,7 @@ func (r *Reach) routes(ctx context.Context) []doctor.Route {
 			return // it does not say where; an older peer's API
 		}
 		work.Go(func() {
-			r.Error = api.ErrorText(ask())
+			r.Error = routeError(ask())
 			mu.Lock()
 			defer mu.Unlock()
 			out = append(out, r)
@@ -144,6 +146,18 @@ func (r *Reach) routes(ctx context.Context) []doctor.Route {
 	}
 	work.Wait()
 	return out
+}
+
+// routeError says first whether what was sent was dropped or refused.
+func routeError(err error) string {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused: " + err.Error()
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "dropped: " + err.Error()
+	}
+	return api.ErrorText(err)
 }
 
 // onlyLocal reports whether an address is for its own host alone.

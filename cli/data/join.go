@@ -301,7 +301,7 @@ func joinError(hostport string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return term.Fail(term.ExitFailed,
 			fmt.Sprintf(
-				"does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join",
+				"does a packet filter there, or between the hosts, drop TCP to %s? Look on that host with 'nft list ruleset' and 'iptables-save', then repeat the join",
 				hostport),
 			"%w", err)
 	}

@@ -20,10 +20,6 @@ const Limit = 8 * time.Second
 // Options are what gathering needs to know.
 type Options struct {
 	Config config.Config
-	// Cluster and Gossip are the addresses at which others reach this peer,
-	// empty where that is not known.
-	Cluster, Gossip string
-	Others          []Other // peers on other hosts
 	// Trivet's own rules, which are no fault: the table of nf_tables, and how
 	// the names of its chains in iptables begin.
 	Table, Chains string
@@ -34,12 +30,6 @@ type Options struct {
 	// Where the kernel tells of itself; tests have their own.
 	proc, sys string
 	holdersOf func(network string, at netip.AddrPort) ([]portholder.Holder, error)
-}
-
-// Other is a peer on another host.
-type Other struct {
-	Name    string
-	Address netip.Addr
 }
 
 // gathering is one run.

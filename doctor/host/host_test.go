@@ -20,7 +20,6 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
-	"github.com/trivet-ha/trivet/doctor/inputrules"
 	"github.com/trivet-ha/trivet/internal/portholder"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -98,7 +97,7 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 }
 
 func onHost(c config.Config) *gathering {
-	g := &gathering{o: Options{Config: c, Cluster: "10.0.0.1:7350", Gossip: "10.0.0.1:7351"}}
+	g := &gathering{o: Options{Config: c}}
 	g.facts.Links = []doctor.Link{
 		{Name: "lo", Up: true, Addresses: prefixes("127.0.0.1/8", "::1/128")},
 		{Name: "pxe", Up: true, Addresses: prefixes("192.0.2.200/32", "192.0.2.1/24")},
@@ -134,57 +133,6 @@ func TestARPIgnore(t *testing.T) {
 		if err := ReadARPIgnore(t.TempDir(), "eth0", links); err != nil {
 			t.Errorf("/proc/sys is hidden, as the packaged unit does: %v", err)
 		}
-	}
-}
-
-func TestNeeds(t *testing.T) {
-	c := config.Default()
-	c.Firewall.Interface, c.FloatingIP.Address, c.FloatingIP.Interface = "pxe", "192.0.2.200", "pxe"
-	list := func(g *gathering) string {
-		var out []string
-		for _, n := range g.needs() {
-			text := fmt.Sprintf("%d/%s@%s", n.Port, n.Protocol, n.Interface)
-			if n.Six {
-				text += "(6)"
-			}
-			out = append(out, text)
-		}
-		return strings.Join(out, " ")
-	}
-	g := onHost(c)
-	if got, want := list(g), "67/udp@pxe 69/udp@pxe 5050/tcp@pxe 7350/tcp@site 7351/tcp@site 7351/udp@site"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	g.facts.DHCP.Conf = dnsmasq.Config{Service: true,
-		Ranges: []dnsmasq.Range{{First: netip.MustParseAddr("fd00::1"), Last: netip.MustParseAddr("fd00::9")}}}
-	if got, want := list(g),
-		"67/udp@pxe 69/udp@pxe 4011/udp@pxe 547/udp@pxe(6) 69/udp@pxe(6) 5050/tcp@pxe"; !strings.HasPrefix(got, want) {
-		t.Errorf("%s\nwant %s…", got, want)
-	}
-	c.Firewall.Driver, c.API.Listen = "noop", "127.0.0.1:5050"
-	g = onHost(c)
-	g.o.Cluster, g.o.Gossip = "127.0.0.1:7350", "10.0.0.99:7351"
-	if got := list(g); got != "" {
-		t.Errorf("a peer on loopback, or behind a translator, needs %s", got)
-	}
-}
-
-// Who is kept out is named where the rules tell peers apart.
-func TestBlockedPeers(t *testing.T) {
-	c := config.Default()
-	c.Firewall.Driver, c.API.Listen = "noop", "127.0.0.1:5050"
-	g := onHost(c)
-	g.o.Gossip = ""
-	g.o.Others = []Other{{"h2", netip.MustParseAddr("10.0.0.2")}, {"h3", netip.MustParseAddr("10.0.0.3")},
-		{"h4", netip.MustParseAddr("fd00::4")}}
-	const rules = "*filter\n:INPUT DROP [0:0]\n-A INPUT -s 10.0.0.2/32 -p tcp -m tcp --dport 7350 -j ACCEPT\nCOMMIT\n"
-	tables, err := inputrules.ParseSave("ip", []byte(rules), "TRIVET-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocked := g.blocked(tables)
-	if len(blocked) != 1 || blocked[0].From != "h3" || blocked[0].Need.Port != 7350 {
-		t.Errorf("%+v", blocked)
 	}
 }
 

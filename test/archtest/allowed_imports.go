@@ -54,7 +54,7 @@ var children = []string{
 // parts are children that import nothing of the house themselves; their parent and
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
-	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
+	"doctor/dnsmasq", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
 	"internal/httpserver/admission", "internal/bounds", "internal/kubeclient", "internal/logs", "internal/pace",
 	"internal/portholder", "internal/program", "internal/servicecreds", "internal/supportbundle",

@@ -96,7 +96,6 @@ func (m *mistakesSite) whileOthersJoin(ahead string) {
 	first.Must("nft",
 		"table inet site { chain input { type filter hook input priority 0; iifname br-pxe tcp dport 7350 drop; }; }")
 	m.compare("port-7350-blocked", h, join("", m.token("h2")))
-	m.compare("port-7350-blocked-doctor", first, "trivet doctor --local --check input")
 	first.Must("nft", "delete", "table", "inet", "site")
 
 	m.compare("duplicate-name", h, join(" --name h1", m.token("h2")))
