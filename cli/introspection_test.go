@@ -136,7 +136,7 @@ func TestWaitEnds(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			start(t.Context(), api(), "silent1", "n1", "silent2", "--timeout", "90s").want(t, term.ExitOutcomeUnknown,
 				"trivet: error: 2 of 3 nodes: it took longer than --timeout 1m30s; the introspection goes on without this command",
-				"trivet: 1 finished, 2 unfinished", "'trivet introspection status'")
+				"trivet: 1 finished, 2 unfinished", "'trivet introspection list")
 		})
 	})
 	t.Run("interrupt", func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWaitEnds(t *testing.T) {
 				return late
 			}
 			start(t.Context(), f, "n1", "n2").want(t, term.ExitNotAuthorised,
-				"2 of 2 nodes: Authentication required; the introspection goes on", "'trivet introspection status'")
+				"2 of 2 nodes: Authentication required; the introspection goes on", "'trivet introspection list")
 			if took := time.Since(began); took > 40*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -183,7 +183,7 @@ func TestDeadCluster(t *testing.T) {
 	f := newFakeAPI()
 	f.before = hang
 	for name, network := range map[string]hosts{"down": {}, "hangs": {"127.0.0.1:5050": f}} {
-		for _, verb := range []string{"status", "start", "abort"} {
+		for _, verb := range []string{"start", "abort"} {
 			t.Run(name+", "+verb, func(t *testing.T) {
 				virtual(t, func(t *testing.T) {
 					var names []string

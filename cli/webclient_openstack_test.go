@@ -77,7 +77,7 @@ func TestTokensOfKeystone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			network, logins := keystoned(t)
-			words := append([]string{"introspection", "status", "n", "--server=http://h1:5050"}, c.flags...)
+			words := append([]string{"introspection", "show", "n", "--server=http://h1:5050"}, c.flags...)
 			withVariables(t, network, c.env, words...).want(t, c.code, c.text, "!s3cret", "!wrong")
 			if len(*logins) != c.logins {
 				t.Errorf("%d logins, want %d", len(*logins), c.logins)
@@ -94,7 +94,7 @@ func TestOpenrcOfOthers(t *testing.T) {
 	open.add("n", 0)
 	network["h1:5050"] = open
 	withVariables(t, network, []string{"OS_AUTH_URL=http://k:5000", "OS_USERNAME=ann", "OS_PASSWORD=s3cret"},
-		"introspection", "status", "n", "--server=http://h1:5050").want(t, 0, id("n"))
+		"introspection", "show", "n", "--server=http://h1:5050").want(t, 0, id("n"))
 	if len(*logins) != 0 {
 		t.Error("logged in for nothing")
 	}

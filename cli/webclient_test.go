@@ -86,13 +86,12 @@ func TestOtherServers(t *testing.T) {
 				good.add("n", 0)
 				began := time.Now()
 				network := hosts{"h2:5050": bad, "h3:5050": good} // h1 is down
-				trivetOn(t.Context(), network, "", "introspection", "status", "n", "n2", three).want(t, term.ExitNotFound, id("n"),
-					"n2: Could not find")
+				trivetOn(t.Context(), network, "", "introspection", "show", "n", three).want(t, 0, id("n"))
 				if took := time.Since(began); took > readTry+time.Second {
 					t.Errorf("it took %v", took)
 				}
 				asked := "GET /v1/introspection" // and the good one for a name
-				if good.count(asked) != 2 || bad.count("GET") == 0 || bad.count("GET") > 2 || good.count("GET") != 3 {
+				if good.count(asked) != 1 || bad.count("GET") == 0 || bad.count("GET") > 2 || good.count("GET") != 2 {
 					t.Errorf("asked the good one %d times, the bad one %d times", good.count("GET"), bad.count("GET"))
 				}
 			})
@@ -108,7 +107,7 @@ func TestElection(t *testing.T) {
 		api.add("n", 0)
 		api.before = first(12, "GET", unavailable)
 		began := time.Now()
-		trivetOn(t.Context(), hosts{"h1:5050": api, "h2:5050": api, "h3:5050": api}, "", "introspection", "status", "n",
+		trivetOn(t.Context(), hosts{"h1:5050": api, "h2:5050": api, "h3:5050": api}, "", "introspection", "show", "n",
 			three).want(t, 0, id("n"))
 		if took := time.Since(began); took < 4*time.Second || took > 8*time.Second {
 			t.Errorf("it took %v", took)
@@ -131,15 +130,15 @@ func TestNoAnswer(t *testing.T) {
 		limit   time.Duration
 		text    string
 	}{
-		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, term.ExitNoLeader, readTimeout,
+		{"no quorum", "show", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, term.ExitNoLeader, readTimeout,
 			"--stale"},
 		{"no quorum, start", "start", hosts{"h1:5050": api(unavailable)}, term.ExitNoLeader, actTimeout, "look with"},
-		{"slow", "status", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, readTimeout,
+		{"slow", "show", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, readTimeout,
 			"http://h1:5050: context deadline exceeded"},
 		{"slow, start", "start", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, actTimeout,
 			"look before you repeat it"},
 		{"cut, abort", "abort", hosts{"h1:5050": api(cut)}, term.ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
-		{"down", "status", hosts{}, term.ExitFailed, 2 * deadTimeout, "http://h3:5050: dial tcp: connection refused"},
+		{"down", "show", hosts{}, term.ExitFailed, 2 * deadTimeout, "http://h3:5050: dial tcp: connection refused"},
 		{"down, start", "start", hosts{}, term.ExitFailed, 2 * deadTimeout, "name peers that run"},
 	}
 	for _, c := range cases {
@@ -211,7 +210,7 @@ func TestStrangeAnswers(t *testing.T) {
 			h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, body)
 			})}
-			for _, words := range [][]string{{"status", "n"}, {"list"}} {
+			for _, words := range [][]string{{"show", "n"}, {"list"}} {
 				trivetOn(t.Context(), h, "", append(append([]string{"introspection"}, words...), three)...).want(t, term.ExitFailed,
 					"not that of an introspection API", "!\x1b")
 			}

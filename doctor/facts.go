@@ -16,12 +16,12 @@ type Facts struct {
 	Leads bool `json:"leads,omitempty"`
 	Presence
 
-	Plan    Plan      `json:"plan"`
-	Links   []Link    `json:"links,omitempty"`
-	DHCP    DHCP      `json:"dhcp"`
-	Address Address   `json:"address"`
-	Boot    Boot      `json:"boot"`
-	Filter  Filter    `json:"filter"`
+	Plan    Plan    `json:"plan"`
+	Links   []Link  `json:"links,omitempty"`
+	DHCP    DHCP    `json:"dhcp"`
+	Address Address `json:"address"`
+	Boot    Boot    `json:"boot"`
+	Filter  Filter  `json:"filter"`
 	Health
 	// Configured are the options that peers do not have in common.
 	Configured []Configured `json:"configured,omitempty"`

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -27,10 +26,10 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
-		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f),
+		introspectionStart(t, f), introspectionShow(t, f), introspectionList(t, f),
 		introspectionAbort(t, f), introspectionReprocess(t, f),
 		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
-		interfaceRemoved())
+		ofOriginal("introspection interface"), ofOriginal("introspection status"))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
 		"Over http the password of --credentials can be read on the way: use https where others share the network."
@@ -38,18 +37,11 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 	return c
 }
 
-// interfaceRemoved answers for a command that v0.2.0 had. It goes with the release after
-// the next.
-func interfaceRemoved() *cobra.Command {
-	return &cobra.Command{
-		Use: "interface", Short: "Removed: see 'baremetal introspection interface'", Args: cobra.ArbitraryArgs, Hidden: true,
-		DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error {
-			return term.Fail(term.ExitUsage,
-				"'baremetal introspection interface list NODE' and '… interface show NODE INTERFACE' of "+
-					"python-ironic-inspector-client show the same", "trivet introspection interface was removed")
-		},
-	}
+// ofOriginal answers for a command that v0.2.0 had and the original's client has. It goes
+// with the release after the next.
+func ofOriginal(name string) *cobra.Command {
+	return term.Gone(name, fmt.Sprintf("'baremetal introspection %s' of python-ironic-inspector-client does the same, of any peer",
+		strings.TrimPrefix(name, "introspection ")))
 }
 
 // nodes returns the nodes that the words name, each once; "-" stands for those
@@ -102,33 +94,6 @@ func oneNode(t *term.Terminal, word string) (string, error) {
 	return refs[0], nil
 }
 
-func introspectionStatus(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	var stale bool
-	c := &cobra.Command{
-		Use:     "status NODE…",
-		Short:   "Show where introspections stand",
-		Long:    "Show where the introspections of nodes stand; - reads nodes from standard input. The exit code is 0 if all could be read, also when introspections ended in error.",
-		Example: "trivet introspection status node-1 node-2",
-	}
-	servers.StaleFlag(c, &stale)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		refs, err := nodes(t, args)
-		if err != nil {
-			return err
-		}
-		web, err := f.Reader(stale)
-		if err != nil {
-			return err
-		}
-		found, err := statuses(c.Context(), web, refs)
-		if len(found) == 0 {
-			return err
-		}
-		return errors.Join(printIntrospections(c.Context(), t, web, found), err)
-	}
-	return c
-}
-
 func introspectionShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var stale bool
 	c := &cobra.Command{
@@ -161,24 +126,6 @@ func introspectionShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		})
 	}
 	return c
-}
-
-// statuses returns what could be read, in the order of refs, and what not as an
-// error.
-func statuses(ctx context.Context, web *client.Client, refs []string) ([]client.Introspection, error) {
-	found, errs := make([]client.Introspection, len(refs)), make([]error, len(refs))
-	forEach(ctx, web, len(refs), func(ctx context.Context, i int) (err error) {
-		if found[i], err = web.Status(ctx, refs[i]); err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		errs[i] = fmt.Errorf("%s: %w", refs[i], err)
-		return err
-	})
-	found = slices.DeleteFunc(found, func(i client.Introspection) bool { return i.UUID == "" })
-	return found, term.Failures(errs)
 }
 
 func introspectionList(t *term.Terminal, f *servers.Flags) *cobra.Command {

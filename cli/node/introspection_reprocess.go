@@ -20,7 +20,7 @@ func introspectionReprocess(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		Short: "Have the hooks and rules of today work on data that was sent before",
 		Long: "Have the hooks and rules of today work on the data of the nodes' last introspections; - reads nodes from standard input.\n" +
 			"No machine is switched on or off. With --data-file the data of one node is replaced by a document, as the ramdisk would send it.\n" +
-			"The command ends when the work was accepted; 'trivet introspection status' shows how it goes.",
+			"The command ends when the work was accepted; 'trivet introspection list' shows how it goes.",
 		Example: "trivet introspection reprocess node-1\ntrivet introspection reprocess node-1 --data-file changed.json",
 	}
 	c.Flags().StringVar(&file, "data-file", "",

@@ -114,7 +114,7 @@ func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []
 	case b.wait:
 		t.Say("%s, in %v", detail, time.Since(began).Round(time.Second))
 	case len(b.pending()) > 0:
-		t.Say("%s; 'trivet introspection status' shows how it goes", detail)
+		t.Say("%s; 'trivet introspection list' shows how it goes", detail)
 	}
 	runs, verdict := b.runs, b.verdict()
 	if w.failedOnly && verdict != nil {
@@ -137,7 +137,7 @@ func (b *board) ask(ctx context.Context, web *client.Client, i int,
 		b.change(i, func(r *nodeRun) {
 			r.refuse(err)
 			if r.Result == resultUnknown && ctx.Err() != nil {
-				r.fail(resultUnknown, because(ctx, "look before you repeat it: 'trivet introspection status'",
+				r.fail(resultUnknown, because(ctx, "look before you repeat it: 'trivet introspection list'",
 					"the answer was not waited for: %w"))
 			}
 		})
@@ -247,7 +247,7 @@ func (b *board) leave(ctx context.Context, err error) {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	const hint = "see how they end: 'trivet introspection status', or 'list --state starting,waiting,processing'"
+	const hint = "see how they end: 'trivet introspection list --state starting,waiting,processing'"
 	for _, i := range b.pending() {
 		b.change(i, func(r *nodeRun) {
 			code := term.ExitOutcomeUnknown

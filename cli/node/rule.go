@@ -17,23 +17,10 @@ import (
 func Rule(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
-	remove := f.EachOf(&cobra.Command{
-		Use:     "delete UUID…",
-		Short:   "Delete rules",
-		Example: "trivet rule delete 7459bf7c-9ff9-43a8-ba9f-48542ecda66c",
-	}, (*client.Client).DeleteRule)
-	purge := servers.Verb[term.None]{
-		Use:     "purge",
-		Short:   "Delete all rules",
-		Example: "trivet rule purge",
-		Ask: func(ctx context.Context, web *client.Client, _ []string) (term.None, error) {
-			return term.None{}, web.DeleteRules(ctx)
-		},
-	}.Command(f)
-	c := term.Group("rule", "Import, list and delete introspection rules", ruleImport(t, f), ruleList(t, f),
-		ruleShow(t, f), remove, purge)
-	c.Long = "Import, list and delete introspection rules, through the API of any peer. A rule does something to a node in Ironic when the data of an\n" +
-		"introspection meets its conditions. Rules are applied in the order of their creation."
+	c := term.Group("rule", "Import and list introspection rules", ruleImport(t, f), ruleList(t, f),
+		ofOriginal("rule show"), ofOriginal("rule delete"), ofOriginal("rule purge"))
+	c.Long = "Import and list introspection rules, through the API of any peer; 'baremetal introspection rule' shows and deletes them.\n" +
+		"A rule does something to a node in Ironic when the data of an introspection meets its conditions. Rules are applied in the order of their creation."
 	c.PersistentFlags().AddFlagSet(flags)
 	return c
 }
@@ -64,33 +51,6 @@ func shownText(text *string) string {
 		return "-"
 	}
 	return term.Dash(term.Printable(*text))
-}
-
-func ruleShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	return servers.Verb[client.Rule]{
-		Use:     "show UUID",
-		Short:   "Show a rule",
-		Long:    "Show a rule. What -o json prints is what 'trivet rule import' reads.",
-		Example: "trivet rule show 7459bf7c-9ff9-43a8-ba9f-48542ecda66c",
-		Stale:   true,
-		Ask: func(ctx context.Context, web *client.Client, args []string) (client.Rule, error) {
-			return web.Rule(ctx, args[0])
-		},
-		Show: func(rule client.Rule) error {
-			return t.Fields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
-				"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope),
-				"conditions": rule.Conditions, "actions": rule.Actions,
-			})
-		},
-	}.Command(f)
-}
-
-// optional is a text, or nil for none.
-func optional(text *string) any {
-	if text == nil {
-		return nil
-	}
-	return *text
 }
 
 // imported is what became of one rule of a file.

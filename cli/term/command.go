@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Gone answers a command of an earlier release with what to do instead.
+// Gone answers a command of an earlier release, named with those above it, with what to do
+// instead.
 func Gone(name, instead string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: "Say what to do instead", Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
+		Use: name[strings.LastIndexByte(name, ' ')+1:], Short: "Say what to do instead", Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return Fail(ExitUsage, instead, "there is no 'trivet %s' any more", name)
 		},
@@ -22,9 +23,11 @@ func Group(use, short string, children ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	c.AddCommand(children...)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		names := make([]string, len(children))
-		for i, child := range children {
-			names[i] = child.Name()
+		var names []string
+		for _, child := range children {
+			if !child.Hidden {
+				names = append(names, child.Name())
+			}
 		}
 		hint := "see '" + c.CommandPath() + " --help'"
 		if len(args) > 0 {

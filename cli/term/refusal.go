@@ -117,10 +117,8 @@ func lookAt(about string) string {
 		return "'trivet lease list', which says who has a lease"
 	case "rules":
 		return "'trivet rule list'"
-	case "nodes", "events":
-		return "'trivet introspection list'"
 	}
-	return "'trivet introspection status'"
+	return "'trivet introspection list'"
 }
 
 // OpenstackHint is what to do about a login at Keystone that failed.
