@@ -1,10 +1,6 @@
 package waits
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Kind is one kind of state that can last. docs/waits.md lists them all.
 type Kind struct {
@@ -301,22 +297,4 @@ func remediationKinds() []Kind {
 			Do:    "'trivet failover list' says which are down",
 		},
 	}
-}
-
-// Markdown is the table of docs/waits.md.
-func Markdown() string {
-	var b strings.Builder
-	b.WriteString("| kind | waits for | until | then, or what ends it | do |\n|---|---|---|---|---|\n")
-	for _, k := range Kinds() {
-		limit := k.Limit
-		if limit == "" {
-			limit = "–"
-		}
-		do := k.Do
-		if k.Warning != "" {
-			do += " (warning `" + k.Warning + "`)"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.For, limit, k.Then, do)
-	}
-	return b.String()
 }

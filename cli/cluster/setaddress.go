@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"net/url"
-
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app/admin"
@@ -17,23 +15,13 @@ func membersSetAddress(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Long: "Tell the cluster where the peers' port of a peer, by name or ID, is dialled from now on. A peer whose own configuration or host says so tells it " +
 			"by itself when it starts; this is for one that cannot. What that peer finds out by itself counts when it next starts: write cluster.advertise there.",
 		Example: "trivet members set-address h2 192.0.2.22:7350",
-		Method:  "PUT", Path: "/v1/members/{PEER}/address", Limit: term.ShapeLimit,
+		Method:  "PUT", Path: "/v1/members/{PEER}/address", Limit: term.ShapeLimit, Dry: t, Of: "members",
 		Input: func(args []string) any {
 			to.Cluster = args[1]
 			return to
 		},
 		Show: t.Said("%s is dialled at %s"),
 	}.Command(peer)
-	var dry bool
-	term.DryRunFlag(c, &dry)
-	carryOut := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if !dry {
-			return carryOut(c, args)
-		}
-		to.Cluster = args[1]
-		return t.DryRun(c.Context(), peer, "members", "PUT", "/v1/members/"+url.PathEscape(args[0])+"/address", to)
-	}
 	c.Flags().StringVar(&to.Gossip, "gossip", "", "HOST:PORT of its gossip, if that has changed")
 	return c
 }

@@ -37,37 +37,33 @@ func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var ttl time.Duration
-	var dry bool
-	c := &cobra.Command{
+	return makesToken(t, peer, "/v1/tokens", "how long it is good for", &cobra.Command{
 		Use:   "create",
 		Short: "Make a join token and print the command to run on the new host",
 		Long: "Make a join token and print the command to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
 			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
 		Example: "trivet token create\ntrivet token create --ttl 1h",
-	}
-	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, "how long it is good for")
-	term.DryRunFlag(c, &dry)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		return makeToken(c.Context(), t, peer, "/v1/tokens", ttl, dry)
-	}
-	return c
+	})
 }
 
 func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var ttl time.Duration
-	var dry bool
-	c := &cobra.Command{
+	return makesToken(t, peer, "/v1/tokens/rotation", "how long the new one is good for", &cobra.Command{
 		Use:   "rotate",
 		Short: "Revoke every join token and make a new one",
 		Long: "Revoke every join token and make a new one, for the day on which one was seen by the wrong people. Who joined with an old one stays.\n" +
 			"If the new one cannot be made, none is left; run it again.",
 		Example: "trivet token rotate",
-	}
-	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, "how long the new one is good for")
+	})
+}
+
+// makesToken has a command make a token.
+func makesToken(t *term.Terminal, peer term.Peer, path, ttlHelp string, c *cobra.Command) *cobra.Command {
+	var ttl time.Duration
+	var dry bool
+	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, ttlHelp)
 	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return makeToken(c.Context(), t, peer, "/v1/tokens/rotation", ttl, dry)
+		return makeToken(c.Context(), t, peer, path, ttl, dry)
 	}
 	return c
 }
