@@ -29,7 +29,9 @@ type family struct {
 	command string // path of iptables or ip6tables
 	save    string // of iptables-save
 	restore string // of iptables-restore
-	chains  *goiptables.IPTables
+	// chains is the library, which inserts the jump. It calls no iptables-restore, by which lists
+	// are one commit, and no iptables-save, by which a table is read as a whole.
+	chains *goiptables.IPTables
 	// tables is the file in which the legacy back end names its tables.
 	tables string
 }

@@ -31,26 +31,17 @@ type Filter struct {
 
 var _ firewall.Chains = (*Filter)(nil)
 
-// Option is one of the choices of New.
-type Option func(*options)
-
-type options struct{ backend Backend }
-
-// On takes a back end that the host's rules would not choose.
-func On(b Backend) Option { return func(o *options) { o.backend = b } }
-
 // New returns the filter for a layout, on the back end that the host's rules
 // use. It changes nothing yet, but fails where nothing can be changed: a command
 // is missing, a permission, or a part of the kernel.
-func New(ctx context.Context, l firewall.Layout, all ...Option) (*Filter, error) {
+func New(ctx context.Context, l firewall.Layout) (*Filter, error) { return newOn(ctx, l, "") }
+
+// newOn takes a back end that the host's rules would not choose, unless it is "".
+func newOn(ctx context.Context, l firewall.Layout, only Backend) (*Filter, error) {
 	if err := check(l); err != nil {
 		return nil, err
 	}
-	var o options
-	for _, option := range all {
-		option(&o)
-	}
-	t, leftover, err := choose(ctx, o.backend)
+	t, leftover, err := choose(ctx, only)
 	if err != nil {
 		return nil, fmt.Errorf("firewall.driver: iptables: %w", err)
 	}

@@ -205,7 +205,7 @@ const (
 
 func filterOn(t testing.TB, b Backend) *Filter {
 	t.Helper()
-	f, err := New(t.Context(), layout, On(b))
+	f, err := newOn(t.Context(), layout, b)
 	must(t, err)
 	return f
 }
@@ -384,7 +384,7 @@ func TestNotPermitted(t *testing.T) {
 		caps[0].Effective &^= 1 << unix.CAP_NET_ADMIN
 		caps[0].Permitted &^= 1 << unix.CAP_NET_ADMIN
 		must(t, unix.Capset(&header, &caps[0]))
-		f, err := New(t.Context(), layout, On(b))
+		f, err := newOn(t.Context(), layout, b)
 		if err == nil || !strings.Contains(err.Error(), "CAP_NET_ADMIN") {
 			t.Errorf("without permission: %+v, %v", f, err)
 		}
