@@ -180,10 +180,6 @@ func rawFaults() []fault {
 		{"a stranger's server", func(h []Facts) { h[1].DHCP.Answers = []Server{{"192.0.2.77", "52:54:00:00:00:77"}} },
 			"error raw-dhcp h2: DHCP server 192.0.2.77 (52:54:00:00:00:77), which is not one of the peers' hosts",
 			"find that machine"},
-		{"Kea", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"kea-dhcp4", 77}} },
-			"error raw-dhcp h1: kea-dhcp4 (process 77) reads DHCP from a raw socket", `"dhcp-socket-type": "udp"`},
-		{"dhcpd", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"dhcpd", 77}} }, "error raw-dhcp h1: dhcpd (process 77)",
-			"systemctl disable --now isc-dhcp-server"},
 		{"no test", func(h []Facts) { h[0].DHCP.SelfTest = "no such interface" },
 			"warning raw-dhcp h1: whether the other hosts' filters stop", "trivet firewall show"},
 	}

@@ -126,8 +126,7 @@ type DHCP struct {
 	// has each. The peer's own user may not see what has a port: then it is dnsmasq's, too.
 	Taken []Taken `json:"taken,omitempty"`
 	// Unit is dnsmasq's; nil where systemd does not run or does not answer.
-	Unit *Unit       `json:"unit,omitempty"`
-	Raw  []RawServer `json:"raw,omitempty"`
+	Unit *Unit `json:"unit,omitempty"`
 	// Answers are the servers that answered this host's test: a machine that
 	// every host denies.
 	Answers  []Server `json:"answers,omitempty"`
@@ -139,12 +138,6 @@ type Taken struct {
 	Port uint16 `json:"port"`
 	By   string `json:"by"`             // with process and unit, as far as they are known
 	Unit string `json:"unit,omitempty"` // of systemd
-}
-
-// RawServer is a DHCP server that reads a packet socket.
-type RawServer struct {
-	Program string `json:"program"`
-	PID     int    `json:"pid"`
 }
 
 // Server is a DHCP server as it is seen on the network.

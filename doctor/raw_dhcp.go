@@ -10,10 +10,6 @@ import (
 func judgeRaw(hosts []Facts) []Finding {
 	out := judgeAnswers(hosts)
 	for _, f := range hosts {
-		for _, r := range f.DHCP.Raw {
-			out = append(out, newFinding(Error, f, stopRawServer(r.Program),
-				"%s (process %d) reads DHCP from a raw socket, past the PXE filter", r.Program, r.PID))
-		}
 		if f.DHCP.SelfTest != "" {
 			out = append(out, newFinding(Warning, f,
 				[]string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
@@ -21,16 +17,6 @@ func judgeRaw(hosts []Facts) []Finding {
 		}
 	}
 	return out
-}
-
-// stopRawServer is what to do about a server.
-func stopRawServer(program string) []string {
-	if strings.HasPrefix(program, "kea") {
-		return []string{"# in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`,
-			"systemctl restart kea-dhcp4-server"}
-	}
-	return []string{"# ISC dhcpd cannot do without raw sockets: use dnsmasq", "systemctl disable --now isc-dhcp-server",
-		"trivet dnsmasq-config --install"}
 }
 
 // judgeAnswers gathers who answered the self-tests of all hosts.
@@ -67,11 +53,10 @@ func judgeAnswers(hosts []Facts) []Finding {
 				s.Address, s.MAC, l.Name, l.Master, seen).withFault("port %s", l.Name))
 			continue
 		}
-		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`,
-			"# if it is ISC dhcpd: use dnsmasq"}
-		if len(owner.DHCP.Raw) > 0 {
-			remedy = stopRawServer(owner.DHCP.Raw[0].Program)
-		}
+		remedy := []string{"# the programs that read raw sockets:", "ss -0 -l -p",
+			"# if it is Kea, in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`,
+			"# ISC dhcpd cannot do without raw sockets: use dnsmasq", "systemctl disable --now isc-dhcp-server",
+			"trivet dnsmasq-config --install"}
 		out = append(out, newFinding(Error, owner, remedy,
 			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s",
 			s.Address, s.MAC, seen))

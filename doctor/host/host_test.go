@@ -43,25 +43,12 @@ const (
 		" 5219: 00000000:0043 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 22033 2 0000000000000000 0\n"
 	rawTable = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n" +
 		"  112: 00000000:0070 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 22034 2 0000000000000000 0\n"
-	packetTable = "sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n" +
-		"0000000000000000 3      3    0003   2     1 0      0      22035 \n"
 )
 
 func TestSockets(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "self/net/udp", udpTable)
 	write(t, dir, "self/net/raw", rawTable)
-	write(t, dir, "self/net/packet", packetTable)
-	for pid, program := range map[string]string{"70": "dhcpd", "71": "dhcpd", "72": "tcpdump"} {
-		write(t, dir, pid+"/comm", program+"\n")
-		if err := os.Mkdir(filepath.Join(dir, pid, "fd"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		socket := map[string]string{"70": "socket:[22035]", "71": "socket:[1]", "72": "socket:[22035]"}[pid]
-		if err := os.Symlink(socket, filepath.Join(dir, pid, "fd/5")); err != nil {
-			t.Fatal(err)
-		}
-	}
 	g := &gathering{o: Options{proc: dir, holdersOf: func(_ string, at netip.AddrPort) ([]portholder.Holder, error) {
 		return map[uint16][]portholder.Holder{
 			portDHCP: {{Program: "dnsmasq", PID: 73}, {Program: "dnsmasq", PID: 74, Device: 1 << 20}},
@@ -75,8 +62,7 @@ func TestSockets(t *testing.T) {
 		g.facts.DHCP.Taken, want) {
 		t.Errorf("taken: %+v, want %+v", g.facts.DHCP.Taken, want)
 	}
-	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP ||
-		!slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
+	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP {
 		t.Errorf("%+v", g.facts)
 	}
 	quiet := &gathering{o: Options{proc: t.TempDir(),
@@ -84,7 +70,7 @@ func TestSockets(t *testing.T) {
 			return nil, errors.ErrUnsupported
 		}}}
 	quiet.sockets()
-	if quiet.facts.DHCP.Listening || quiet.facts.Address.VRRP || quiet.facts.DHCP.Raw != nil {
+	if quiet.facts.DHCP.Listening || quiet.facts.Address.VRRP {
 		t.Errorf("nothing there: %+v", quiet.facts)
 	}
 }

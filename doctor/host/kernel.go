@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -123,15 +122,6 @@ func (g *gathering) sockets() {
 	g.facts.DHCP.Listening = hasSocketOn(g.table("udp"), portDHCP) || hasSocketOn(g.table("udp6"), portDHCP6)
 	g.holders()
 	g.facts.Address.VRRP = hasSocketOn(g.table("raw"), protoVRRP) || hasSocketOn(g.table("raw6"), protoVRRP)
-	inodes := make(map[string]bool)
-	for _, fields := range g.table("packet") {
-		if len(fields) > 8 {
-			inodes["socket:["+fields[8]+"]"] = true
-		}
-	}
-	if len(inodes) > 0 {
-		g.rawServers(inodes)
-	}
 }
 
 // holders notes which program has DHCP's port, and the ports of a boot server that
@@ -178,36 +168,4 @@ func hasSocketOn(table [][]string, port uint16) bool {
 	end := fmt.Sprintf(":%04X", port)
 	return slices.ContainsFunc(table,
 		func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
-}
-
-// rawServers finds DHCP servers among the processes that have one of the
-// packet sockets. Other people's processes a service may not see.
-func (g *gathering) rawServers(inodes map[string]bool) {
-	names, err := files{}.List(g.o.proc)
-	if err != nil {
-		return // hidden from a service; the test over the network finds them
-	}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		dir := filepath.Join(g.o.proc, name)
-		comm, err := readBounded(filepath.Join(dir, "comm"), 64)
-		if program := strings.TrimSpace(string(comm)); err == nil &&
-			slices.Contains([]string{"dhcpd", "kea-dhcp4"}, program) && hasSocket(dir, inodes) {
-			g.facts.DHCP.Raw = append(g.facts.DHCP.Raw, doctor.RawServer{Program: program, PID: pid})
-		}
-	}
-}
-
-func hasSocket(dir string, inodes map[string]bool) bool {
-	fds, err := files{}.List(filepath.Join(dir, "fd"))
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(fds, func(fd string) bool {
-		to, err := os.Readlink(filepath.Join(dir, "fd", fd))
-		return err == nil && inodes[to]
-	})
 }
