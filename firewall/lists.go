@@ -32,7 +32,6 @@ type Lists struct {
 	// foreign yields when another program may have changed our rules; nil if the
 	// driver cannot know.
 	foreign <-chan struct{}
-	logger  *slog.Logger
 	failing *slog.Logger // of what fails at each round
 
 	mu      sync.Mutex
@@ -67,7 +66,7 @@ type Terms struct {
 func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <-chan struct{},
 	logger *slog.Logger) *Lists {
 	return &Lists{
-		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger,
+		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign,
 		failing: logs.Limit(logger),
 		role:    make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
 	}

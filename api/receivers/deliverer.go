@@ -32,7 +32,6 @@ type Log = events.Log
 // Deliverer sends events to receivers while this peer leads. Its methods may be called
 // concurrently.
 type Deliverer struct {
-	logger  *slog.Logger
 	failing *slog.Logger
 
 	mu        sync.Mutex
@@ -43,7 +42,7 @@ type Deliverer struct {
 
 // New returns a deliverer without receivers.
 func New(log *slog.Logger) *Deliverer {
-	return &Deliverer{logger: log, failing: logs.Limit(log), changed: make(chan struct{}), states: make(map[string]*State)}
+	return &Deliverer{failing: logs.Limit(log), changed: make(chan struct{}), states: make(map[string]*State)}
 }
 
 // Set replaces the receivers.

@@ -46,8 +46,6 @@ type Refounding struct {
 	// Uncommitted is how many entries at the end of the log are not proven to
 	// have been committed. Recover applies them, too.
 	Uncommitted uint64
-	// Replaces says that a peer lives in the data directory, whose folder stays.
-	Replaces bool
 
 	self    membership.Member
 	former  map[string]bool // of Others, those that are no members any more, by server ID
@@ -86,8 +84,8 @@ func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	}
 	return &Refounding{
 		Verb: VerbRecover, Self: id, Others: others(id, v), Last: log.Last,
-		Uncommitted: log.Last - min(log.Last, log.Committed), Replaces: true,
-		self: self, former: former, state: log.State, secrets: []Secrets{secrets},
+		Uncommitted: log.Last - min(log.Last, log.Committed),
+		self:        self, former: former, state: log.State, secrets: []Secrets{secrets},
 	}, nil
 }
 
@@ -169,7 +167,6 @@ func (h Host) join(out *Refounding, dir *Dir, from string) error {
 	local := log.State.View()
 	out.state.Adopt(local)
 	out.Last = max(out.Last, log.Last)
-	out.Replaces = true
 	out.secrets = []Secrets{secrets}
 	out.Others = others(id, local)
 	if _, removed := out.state.View().Removed(id.ID); !same || !removed {

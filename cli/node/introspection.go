@@ -40,8 +40,8 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 // ofOriginal answers for a command that v0.2.0 had and the original's client has. It goes
 // with the release after the next.
 func ofOriginal(name string) *cobra.Command {
-	return term.Gone(name, fmt.Sprintf("'baremetal introspection %s' of python-ironic-inspector-client does the same, of any peer",
-		strings.TrimPrefix(name, "introspection ")))
+	return term.Gone(name, "'baremetal introspection "+strings.TrimPrefix(name, "introspection ")+
+		"' of python-ironic-inspector-client does the same, of any peer")
 }
 
 // nodes returns the nodes that the words name, each once; "-" stands for those

@@ -11,7 +11,8 @@ import (
 // instead.
 func Gone(name, instead string) *cobra.Command {
 	return &cobra.Command{
-		Use: name[strings.LastIndexByte(name, ' ')+1:], Short: "Say what to do instead", Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
+		Use: name[strings.LastIndexByte(name, ' ')+1:], Short: "Say what to do instead", Hidden: true,
+		DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return Fail(ExitUsage, instead, "there is no 'trivet %s' any more", name)
 		},

@@ -28,10 +28,7 @@ type Stranger struct {
 	Arch        uint16 // as boots.Step has it
 	Relay       string
 	UUID        string // as its firmware tells it, "" if it does not
-	// Server is the newest DHCP server that offered it an address, and where from; Foreign
-	// says that it is not this host's.
-	Server, ServerMAC string
-	Foreign           bool
+	Server      string // the newest DHCP server that offered it an address
 }
 
 // strangers are the newest of them. Its methods are for one goroutine at a time.
@@ -61,7 +58,7 @@ func (s strangers) note(seen message, now time.Time) {
 	case boots.Offered, boots.Leased:
 		if known, ok := s.byMAC.Peek(seen.mac); ok { // else it did not ask here
 			o := known.(*Stranger)
-			o.Server, o.ServerMAC, o.Foreign = seen.step.Server, seen.step.ServerMAC, seen.step.Foreign
+			o.Server = seen.step.Server
 		}
 	}
 }
