@@ -146,7 +146,7 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 	// back, as soon as the last host is upgraded. See Finalizer.
 	view, _ := s.opts.Log.Changed()
 	announced := min(view.ClusterVersion(), s.opts.Self.Knows)
-	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, membership.OpenSession{
+	res, err := s.proposeOpening(ctx, view, membership.OpenSession{
 		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: announced, Binary: s.opts.Self.Binary,
 		API:        s.opts.Self.API,
 		WallMillis: s.opts.Wall().UnixMilli(), Unfinished: s.opts.Unfinished,
@@ -173,6 +173,27 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 	}
 	s.set(res.Token, sent)
 	return nil
+}
+
+// proposeOpening names the session that the log has of this peer: a request that was given
+// up, by this process or an earlier one, may arrive when this process works in its next
+// session, and must not end that one. What the view does not show yet the refusal tells.
+func (s *Session) proposeOpening(ctx context.Context, v fsm.View, c membership.OpenSession) (fsm.Result, error) {
+	had, _ := v.SessionOf(c.Peer)
+	c.Instead = &had.ID
+	if v.Admits(c) != nil {
+		c.Instead = nil
+	}
+	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, c)
+	if err != nil || res.Code != fsm.Conflict {
+		return res, err
+	}
+	var has membership.Opened
+	if err := res.Decode(&has); err != nil {
+		return res, fmt.Errorf("decode which session this peer has: %w", err)
+	}
+	c.Instead = &has.Session
+	return s.opts.Log.Propose(ctx, fsm.Header{}, c)
 }
 
 // examine compares what the log knows of this peer's progress with what was on

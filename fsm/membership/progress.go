@@ -16,6 +16,8 @@ type Progress struct {
 type Opened struct {
 	// Applied is the peer's Progress: what its earlier processes have reported.
 	Applied fencing.Token `cbor:"1,keyasint,omitempty"`
+	// Session is the one that the peer has, where another was to be replaced; zero: none.
+	Session fencing.Token `cbor:"2,keyasint,omitempty"`
 }
 
 // advance records the index that a member reports.

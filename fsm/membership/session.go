@@ -51,7 +51,7 @@ type Session struct {
 
 // OpenSession opens a session for a member; its ID is the Token of the result, whose
 // Value is an Opened.
-// An older session of the same peer ends. What the member table says of the
+// An older session of the same peer ends, if it is Instead. What the member table says of the
 // peer's version is brought up to date, which may raise the cluster's version. It
 // never lowers it: the state may hold what an older binary cannot read, and is
 // judged by rules that it does not know. Such a session is refused as Outdated.
@@ -64,6 +64,19 @@ type OpenSession struct {
 	WallMillis int64  `cbor:"6,keyasint,omitempty"`
 	// Unfinished is what the peer's last process left, if it was killed.
 	Unfinished []introspection.Unfinished `cbor:"7,keyasint,omitempty"` // at most MaxUnfinished
+	// Instead is the session of the peer that this one takes the place of, zero if the log has
+	// none: another is a Conflict, whose Value is an Opened that names it. So a request that
+	// arrives late, when its process has given it up or is gone, ends no session that is in use.
+	// It needs log version 3; without it any session ends.
+	Instead *fencing.Token `cbor:"8,keyasint,omitempty"`
+}
+
+// Since is the log version that a member must know to read the command.
+func (c OpenSession) Since() int {
+	if c.Instead != nil {
+		return 3
+	}
+	return 1
 }
 
 // MaxUnfinished is how many notes a peer brings along.
@@ -112,8 +125,15 @@ func applyOpenSession(t Txn, c OpenSession) entry.Result {
 			"peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name,
 			c.Version, at)
 	}
+	old, live := t.sessionOf.Get([]byte(c.Peer))
+	if c.Instead != nil && *c.Instead != old {
+		res := entry.Refuse(entry.Conflict, "peer %s has session %v, and one is opened in the place of %v", m.Name, old,
+			*c.Instead)
+		res.Value = entry.Answer(Opened{Session: old}).Value
+		return res
+	}
 	restarted := ""
-	if old, ok := t.sessionOf.Get([]byte(c.Peer)); ok {
+	if live {
 		t.Nodes.Learn(old, c.Unfinished)
 		t.endSession(old)
 		restarted = "true"
