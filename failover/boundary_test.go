@@ -194,3 +194,35 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A leader is stopped with the out-of-service taint in its hand, and the machine is switched
+// on. The next leader reads that, and a pause holds its command. Were the taint put after
+// that, it would stand when the kubelet starts: Kubernetes detaches the volumes of a machine
+// that has it and is not Ready yet.
+func TestLateTaintIsRefused(t *testing.T) {
+	deeds := deedsOf(t, func(w *world) { w.cutPower("n1") })
+	off := slices.Index(deeds, "to off")
+	at := off + 1 + slices.Index(deeds[off:], "patch node")
+	inWorld(t, 3, 3, func(w *world) {
+		first := w.lead("h1", safe(), at, pauseBefore)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.until("it is stopped before it taints", 10*time.Minute, first.killed)
+		w.with(func() {
+			w.pcs["n1"].powerOn()
+			w.pcs["n1"].up = time.Now().Add(10 * time.Minute) // a server tests its memory first
+		})
+		w.pass(3 * time.Second)
+		w.ledger.must(kubestate.PauseFailover{Paused: true, By: "me"})
+		second := w.lead("h2", safe(), 0, 0)
+		w.comesTo("n1", kubestate.RemFencing)
+		first.thaw()
+		w.with(func() {
+			if slices.Contains(w.nodes["n1"].Taints, outOfService()) {
+				t.Error("late-taint: it stands on a machine that was read on since, and boots")
+			}
+		})
+		first.leave()
+		second.leave()
+	})
+}

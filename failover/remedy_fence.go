@@ -86,7 +86,7 @@ func (s *clusterController) mark(ctx context.Context, as Node, c Change, what st
 		now, err = s.cluster.Mark(ctx, as, c)
 		return err
 	})
-	if err == nil {
+	if err == nil && len(c.Add)+len(c.Remove) > 0 {
 		s.log.Info("Node tainted", "kube_node", as.Name, "added", c.Add, "removed", c.Remove)
 	}
 	return now, err

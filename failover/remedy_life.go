@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 const (
@@ -152,16 +153,21 @@ func (r *remedy) readmit(ctx context.Context, m kubestate.Remediation) error {
 	return r.untaint(ctx, m)
 }
 
-// untaint is readmit where the watch may be behind: it goes by the storage.
+// untaint is readmit where the watch may be behind: it goes by the storage. A Node without the
+// taint gets the token of this leadership all the same: the taint may be in the hand of an
+// earlier leader, who read the Node when its machine was off, and is refused for one that
+// was written since.
 func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
 	n, err := r.target.readNode(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	if !slices.Contains(n.Taints, outOfService()) {
-		return nil
+	switch {
+	case slices.Contains(n.Taints, outOfService()):
+		_, err = r.mark(ctx, n, Change{Remove: []Taint{outOfService()}},
+			"take the out-of-service taint from a machine that lives")
+	case n.Annotations[kubeclient.AnnotationToken] != r.a.Token().String():
+		_, err = r.mark(ctx, n, Change{}, "mark the Node of a machine that lives")
 	}
-	_, err = r.mark(ctx, n, Change{Remove: []Taint{outOfService()}},
-		"take the out-of-service taint from a machine that lives")
 	return err
 }
