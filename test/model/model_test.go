@@ -56,7 +56,7 @@ func (s subject[S]) check(t *testing.T, large bool) (states, refuted int) {
 func TestModels(t *testing.T) {
 	large := os.Getenv("TRIVET_MODEL") == "large"
 	all := 0
-	for _, s := range []checked{confirmSubject(), leaseSubject(), claimsSubject()} {
+	for _, s := range []checked{confirmSubject(), leaseSubject(), claimsSubject(), foundingSubject(), failoverSubject()} {
 		t.Run(s.called(), func(t *testing.T) {
 			states, refuted := s.check(t, large)
 			figure.Report(t, "model."+s.called()+"_states", float64(states))
