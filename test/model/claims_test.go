@@ -2,15 +2,17 @@ package model
 
 import "slices"
 
-// Sessions and the claims of workers (docs/design.md#workers, docs/design.md#guard, docs/design.md#sessions): cluster.Session (open,
-// renewOnce, Deadline, DoIn), OpenSession and RenewSession of fsm/membership, ClaimRequests, Consume, Release and
-// the loss of claims in fsm/introspection, the check before every effect in inspector/work (entitled, current).
+// Sessions and the claims of workers (docs/design.md#workers, docs/design.md#guard, docs/design.md#sessions):
+// cluster.Session (open, renewOnce, Deadline, DoIn), OpenSession and RenewSession of fsm/membership,
+// ClaimRequests, Consume, Release and the loss of claims in fsm/introspection, the check before every effect in
+// inspector/work (entitled, current).
 //
-// B's worker and others want the same request; A's log takes one entry after another, whoever leads. C is any other
-// worker: it claims what is free and ends as it likes, so that what holds for B holds for each. Time is ticks; a
-// session lasts three, and a worker relies on it for two after it asked for it. Cluster time may stand still while no
-// peer leads. A message may be lost, or its answer. One that opens a session, and a write, may also arrive
-// late: when its sender has given up, asked again, or been replaced by a new process. A worker may stop anywhere.
+// B's worker and others want the same request; A's log takes one entry after another, whoever leads. C is any
+// other worker: it claims what is free and ends as it likes, so that what holds for B holds for each. Time is
+// ticks; a session lasts three, and a worker relies on it for two after it asked for it. Cluster time may stand
+// still while no peer leads. A message may be lost, or its answer. One that opens a session, and a write, may
+// also arrive late: when its sender has given up, asked again, or been replaced by a new process. A worker may
+// stop anywhere.
 //
 // Assumed: a worker is not stopped for longer than the margin between its check and its system call (conceded in
 // docs/design.md#guard). B never sees in its own state that it lost a claim: that state may be old.

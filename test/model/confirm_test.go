@@ -2,19 +2,19 @@ package model
 
 import "math/bits"
 
-// The proof of leadership (docs/design.md#proof): raftstore.Leadership.Confirm, which counts what
-// raftguard.Acks has noted, raftstore's provingTransport, which stamps requests, and raftguard.TermGuard.
+// The proof of leadership (docs/design.md#proof): raftstore.Leadership.Confirm, which counts what raftguard.Acks
+// has noted, raftstore's provingTransport, which stamps requests, and raftguard.TermGuard.
 //
-// Three voters, A, B and C, and D, which follows without a vote. A leads in term 1 and proves, again and
-// again, that it does. Whoever votes may stand in each later term, A again, too. A vote, a request, its answer and each step of a
-// process take as long as they like, or for ever: a process may stop anywhere, and messages are lost,
+// Three voters, A, B and C, and D, which follows without a vote. A leads in term 1 and proves, again and again,
+// that it does. Whoever votes may stand in each later term, A again, too. A vote, a request, its answer and each
+// step of a process take as long as they like, or for ever: a process may stop anywhere, and messages are lost,
 // delayed, repeated and reordered. There is no clock: t0 is a moment between two steps.
 //
-// Assumed: a vote is on the disk before it is given, and a term does not fall (TermGuard; the mistake
-// "a term falls" shows why). One candidate a term stands; more would only split the votes.
+// Assumed: a vote is on the disk before it is given, and a term does not fall (TermGuard; the mistake "a term
+// falls" shows why). One candidate a term stands; more would only split the votes.
 //
-// Not modelled: changes of the configuration, for which lease_test.go has no model either. They rest on
-// raft's rule of one change at a time (docs/design.md#pxe-age).
+// Not modelled: changes of the configuration, for which lease_test.go has no model either. They rest on raft's
+// rule of one change at a time (docs/design.md#pxe-age).
 const (
 	confirmPeers = 4 // D, the last, has no vote
 	confirmTerms = 4 // at most

@@ -1,18 +1,20 @@
 package model
 
-// Proof before remediation, across leaders (docs/design.md#failover): failover's remedy (prove, taint, batch, unproven,
-// untaint, takePower), clusterController.write, Mark and DeletePod of failover/kube, fsm/kubestate.StepRemediation.
+// Proof before remediation, across leaders (docs/design.md#failover): failover's remedy (prove, taint, batch,
+// unproven, untaint, takePower), clusterController.write, Mark and DeletePod of failover/kube,
+// fsm/kubestate.StepRemediation.
 //
-// A leads, then B, while a machine that was switched off loses its work: taint, then the pod. Each of the two may stop
-// between any two steps and go on under the other's leadership, with what it has read and with a write in its hand. Somebody
-// switches the machine on once. Time is ticks; a machine needs two of them to boot into its kubelet.
+// A leads, then B, while a machine that was switched off loses its work: taint, then the pod. Each of the two
+// may stop between any two steps and go on under the other's leadership, with what it has read and with a write
+// in its hand. Somebody switches the machine on once. Time is ticks; a machine needs two of them to boot into
+// its kubelet.
 //
 // Assumed: a kubelet that has booted writes Node and pod no later than it runs the pod, so that what was read of
-// them before is old. A proof of leadership is as confirm_test.go has it. A power-off command comes in time (a late one is
-// conceded in docs/design.md#promises).
+// them before is old. A proof of leadership is as confirm_test.go has it. A power-off command comes in time (a
+// late one is conceded in docs/design.md#promises).
 //
-// Not modelled: devices that lie, the signs of life besides the boot ID, guard rails; a leader that stops may stand
-// for one that they hold.
+// Not modelled: devices that lie, the signs of life besides the boot ID, guard rails; a leader that stops may
+// stand for one that they hold.
 const (
 	bootTicks = 2
 	batchLong = 1 // a proof's deletions begin this long after the power was read
@@ -110,7 +112,8 @@ func failoverSituations() []Rule[failoverState] {
 			func(s failoverState) bool {
 				return s.machine == running && s.l[0].at == inHand && s.l[0].found == logTainted
 			}},
-		{"the machine is switched off again", func(s failoverState) bool { return s.machine == 0 && s.switches == 0 && s.log == logOff }},
+		{"the machine is switched off again",
+			func(s failoverState) bool { return s.machine == 0 && s.switches == 0 && s.log == logOff }},
 	}
 }
 

@@ -1,22 +1,23 @@
 package model
 
-// Founding again with former members (docs/design.md#founding, docs/design.md#former): fsm.Refound (tokens, Revoke),
-// fsm/membership (FormerHeard, UnhearAll, Rejoin's heirs), fsm/doors (Doubt, FormerHeard, the wait of an unknown door),
-// cluster.Access.AskFormer and Formers, datadir.Refounding.Judge, pki's comparison of incarnations.
+// Founding again with former members (docs/design.md#founding, docs/design.md#former): fsm.Refound (tokens,
+// Revoke), fsm/membership (FormerHeard, UnhearAll, Rejoin's heirs), fsm/doors (Doubt, FormerHeard, the wait of
+// an unknown door), cluster.Access.AskFormer and Formers, datadir.Refounding.Judge, pki's comparison of
+// incarnations.
 //
-// A was founded again from a state that may lack what the old history granted since. The old peers on B and C were stopped
-// then, or named lost. They may be started again, killed, cut off from A; a host may join the new history. Two old peers
-// are a majority of the old history: they elect one of them, which opens the PXE service, and grant tokens. A leads the new history, asks the
-// hosts of former members, waits and opens; its process may restart, which is another leadership. Time is ticks: a kernel keeps
-// open for one what its process does not close, and A waits for two. Leaders of the old history do not wait: their log may
-// say that all have closed.
+// A was founded again from a state that may lack what the old history granted since. The old peers on B and C
+// were stopped then, or named lost. They may be started again, killed, cut off from A; a host may join the new
+// history. Two old peers are a majority of the old history: they elect one of them, which opens the PXE service,
+// and grant tokens. A leads the new history, asks the hosts of former members, waits and opens; its process may
+// restart, which is another leadership. Time is ticks: a kernel keeps open for one what its process does not
+// close, and A waits for two. Leaders of the old history do not wait: their log may say that all have closed.
 //
-// Assumed: an old peer that is started and reaches A learns of the higher incarnation before it does anything. A name that an operator calls lost is not
-// running.
+// Assumed: an old peer that is started and reaches A learns of the higher incarnation before it does anything. A
+// name that an operator calls lost is not running.
 //
-// Conceded (docs/design.md#former), and so no state that must not be: a majority of old peers each of which was started,
-// cut off from A, after the present leadership of A had heard its host as stopped, or after it was named lost, or
-// while A's kernel had PXE open.
+// Conceded (docs/design.md#former), and so no state that must not be: a majority of old peers each of which was
+// started, cut off from A, after the present leadership of A had heard its host as stopped, or after it was
+// named lost, or while A's kernel had PXE open.
 //
 // Not modelled: two foundings that know nothing of each other, which only clocks order; joined peers that lead.
 const (
@@ -161,7 +162,7 @@ func (m founding) world(s foundingState, do Do[foundingState]) {
 func (s *foundingState) after() {
 	for p := range s.h {
 		h := &s.h[p]
-		h.after = h.after && (h.sure || h.lost || s.h[0].open > 0)
+		h.after = h.after && (h.sure || h.lost || s.opened || s.h[0].open > 0)
 	}
 }
 
@@ -188,7 +189,7 @@ func (m founding) oldPeer(s foundingState, do Do[foundingState], p int) {
 		if s.starts > 0 && s.cut { // else it learns of the new history at once
 			next := s
 			next.starts--
-			next.h[p].old, next.h[p].after = true, h.sure || h.lost || s.h[0].open > 0
+			next.h[p].old, next.h[p].after = true, h.sure || h.lost || s.opened || s.h[0].open > 0
 			do(next, "the old peer on {P} is started", p, 0)
 		}
 		if !s.cut {

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// The PXE service as a lease that the kernel keeps, and the wait of the next leader for it, by
-// age or in full (docs/design.md#pxe-lease, docs/design.md#pxe-age): firewall.Guard (takeTurn, mustWait, stopAndRecord), Arm, Open
-// and Hold of firewall/nftables, fsm/doors.PassOpen and PassClosed, raftguard.Gate and raftguard.Ages.
+// The PXE service as a lease that the kernel keeps, and the wait of the next leader for it, by age or in full
+// (docs/design.md#pxe-lease, docs/design.md#pxe-age): firewall.Guard (takeTurn, mustWait, stopAndRecord), Arm,
+// Open and Hold of firewall/nftables, fsm/doors.PassOpen and PassClosed, raftguard.Gate and raftguard.Ages.
 //
-// Three voters; A leads in term 1. Time is ticks, the same for all hosts; L is two. An element that is written between two
-// ticks is gone after the second one, so that a lease that was proven at t0 is gone 2 L - 1 ticks after t0: D. A process
-// takes any time between two steps: stopped anywhere, it goes on later. Requests and answers take any time as
-// well; one that is lost is one that nobody takes. A killed process leaves its kernel as it is, and its new
-// gate knows nothing of before. slack is for how many ticks in all a host's kernel timers may stand still while
-// it lets machines boot afterwards: a host that a hypervisor froze, or whose clock runs slow. The wait has room for it, as
-// firewall.freeze and slewShare have.
+// Three voters; A leads in term 1. Time is ticks, the same for all hosts; L is two. An element that is written
+// between two ticks is gone after the second one, so that a lease that was proven at t0 is gone 2 L - 1 ticks
+// after t0: D. A process takes any time between two steps: stopped anywhere, it goes on later. Requests and
+// answers take any time as well; one that is lost is one that nobody takes. A killed process leaves its kernel
+// as it is, and its new gate knows nothing of before. slack is for how many ticks in all a host's kernel timers
+// may stand still while it lets machines boot afterwards: a host that a hypervisor froze, or whose clock runs
+// slow. The wait has room for it, as firewall.freeze and slewShare have.
 //
-// Assumed: proofs as confirm_test.go has them; a vote is given in one step by all who give it, which is the moment from
-// which the proof counts. What an age is late on its way makes the wait longer, and is left out.
+// Assumed: proofs as confirm_test.go has them; a vote is given in one step by all who give it, which is the
+// moment from which the proof counts. What an age is late on its way makes the wait longer, and is left out.
 //
 // Not modelled: changes of members (Door.Index), the floating IP, whose guard is the same, former members
 // (founding_test.go), the lists.

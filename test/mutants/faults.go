@@ -32,6 +32,7 @@ var finders = []struct{ key, who string }{
 	{"attack", "an attack from outside"},
 	{"field", "a case that users of like services reported"},
 	{"simulation", "the simulation"},
+	{"model", "a model of which all states were visited"},
 	{"lab", "a test with real processes, kernels or services"},
 	{"fuzzer", "random inputs or random damage"},
 	{"measurement", "a measurement"},
