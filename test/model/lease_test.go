@@ -24,7 +24,7 @@ import (
 // (founding_test.go), the lists.
 const (
 	leasePeers = 3
-	leaseTerms = 3 // at most
+	leaseTerms = 2
 	leaseLong  = 2 // L
 	never      = 255
 )
@@ -84,7 +84,6 @@ type leaseState struct {
 
 type lease struct {
 	mistake string
-	terms   uint8
 	wait    uint8
 }
 
@@ -92,11 +91,11 @@ func leaseSubject() checked {
 	return subject[leaseState]{
 		name: "lease",
 		build: func(mistake string, large bool) Model[leaseState] {
-			m := lease{mistake: mistake, terms: 2}
+			m := lease{mistake: mistake}
 			start := leaseState{slack: 1, kills: 1}
 			switch {
 			case large:
-				m.terms = leaseTerms
+				start.slack, start.kills = 2, 2
 			case mistake != "" && mistake != youngGate: // a smaller model will do to show it
 				start.kills = 0
 			}
@@ -200,7 +199,7 @@ func (m lease) settled(s leaseState) leaseState {
 			h.phase = waiting
 		}
 		for term := range h.passed {
-			asked := uint8(term) < m.terms && term > 0 && (last < m.terms || m.awaited(s, p))
+			asked := uint8(term) < leaseTerms && term > 0 && (last < leaseTerms || m.awaited(s, p))
 			if !asked {
 				h.passed[term] = 0
 			}
@@ -212,7 +211,7 @@ func (m lease) settled(s leaseState) leaseState {
 // awaited reports whether the newest leader may still ask a voter.
 func (m lease) awaited(s leaseState, p int) bool {
 	return m.mistake == lowGate || slices.ContainsFunc(s.h[:], func(h leaseHost) bool {
-		return h.led == m.terms && h.phase == waiting && h.answers[p] == never
+		return h.led == leaseTerms && h.phase == waiting && h.answers[p] == never
 	})
 }
 
@@ -268,7 +267,7 @@ func (m lease) election(s leaseState, do Do[leaseState], p int) {
 	for _, h := range s.h {
 		term = max(term, h.term)
 	}
-	if term++; term > m.terms || s.h[p].led > 0 {
+	if term++; term > leaseTerms || s.h[p].led > 0 {
 		return // a peer ends one leadership before it begins another
 	}
 	for q := range s.h {
@@ -289,7 +288,7 @@ func (m lease) lost(s leaseState, do Do[leaseState], p int) {
 		next.h[p].led, next.h[p].lease, next.h[p].arm = 0, 0, 0
 		do(next, "{P} closes and leads no more", p, 0)
 	}
-	if s.kills > 0 && (s.h[p].lease > 0 || s.h[p].arm > 0 || s.h[p].term < m.terms) {
+	if s.kills > 0 && (s.h[p].lease > 0 || s.h[p].arm > 0 || s.h[p].term < leaseTerms) {
 		next := s
 		next.kills--
 		h := &next.h[p]
