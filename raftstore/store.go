@@ -72,6 +72,7 @@ func Open(opts Options) (s *Store, err error) {
 	}
 	s.net.self = raftguard.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term,
 		Failure: s.log.Failure}
+	s.net.idle = raftguard.Idle{Log: s.log, Most: opts.Timing.Heartbeat, Stop: ctx.Done()}
 	s.net.done.Go(s.net.relay)
 	snaps, err := s.log.Snapshots(opts.Storage.Snapshots)
 	if err != nil {

@@ -21,6 +21,7 @@ type provingTransport struct {
 	gate  *raftguard.Gate      // of what this peer acknowledges
 	terms *raftguard.TermGuard // set before raft starts, as is self
 	self  raftguard.Follower
+	idle  raftguard.Idle // of what a leader sends; set before raft starts
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 	raft  atomic.Pointer[raft.Raft] // nil before it has started
@@ -109,11 +110,15 @@ func (t *provingTransport) silent() bool { return t.dumb() || t.refusing.Load() 
 // answers with that one.
 func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) error {
+	req = raftguard.ShownCommitted(req)
+	t.idle.Await(id, req)
 	if t.dumb() {
 		return logerr.ErrMuted
 	}
 	sent := t.acks.Sending(req.Term)
-	if err := t.Transport.AppendEntries(id, to, raftguard.ShownCommitted(req), resp); err != nil {
+	err := t.Transport.AppendEntries(id, to, req, resp)
+	t.idle.Sent(id, req, sent, resp, err)
+	if err != nil {
 		return err
 	}
 	if resp.Term == req.Term {

@@ -24,7 +24,7 @@ type Acks struct {
 	seq     uint64
 	newest  map[raft.ServerID]Ack
 	matched map[raft.ServerID]match
-	changed chan struct{} // closed and replaced at every acknowledgement
+	changed chan struct{} // closed at the next acknowledgement; nil while nobody waits for it
 }
 
 // match is up to where a server's log was seen to be equal to ours in a term.
@@ -34,7 +34,7 @@ type match struct {
 
 // NewAcks returns a table of no acknowledgement.
 func NewAcks() *Acks {
-	return &Acks{newest: make(map[raft.ServerID]Ack), matched: make(map[raft.ServerID]match), changed: make(chan struct{})}
+	return &Acks{newest: make(map[raft.ServerID]Ack), matched: make(map[raft.ServerID]match)}
 }
 
 // Sending stamps a request that is about to leave.
@@ -60,8 +60,10 @@ func (t *Acks) Answered(id raft.ServerID, a Ack) {
 		return
 	}
 	t.newest[id] = a
-	close(t.changed)
-	t.changed = make(chan struct{})
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
 }
 
 // Count returns how many of the peers acknowledged, in exactly this term, a
@@ -76,6 +78,9 @@ func (t *Acks) Count(peers []raft.ServerID, term uint64, t0 time.Time, mark uint
 		if ok && a.term == term && (a.sent.After(t0) || a.seq > mark) {
 			n++
 		}
+	}
+	if t.changed == nil {
+		t.changed = make(chan struct{})
 	}
 	return n, t.changed
 }

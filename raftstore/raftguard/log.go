@@ -30,7 +30,9 @@ type Log struct {
 	writes     int                         // that were made
 	failed     time.Time                   // of the newest failed write
 	failure    error
-	configured uint64 // see Configured
+	configured uint64        // see Configured
+	last       uint64        // index where the newest write ends that was begun
+	grows      chan struct{} // closed at the next write; nil while nobody waits for it
 }
 
 // newestWrites is of how many writes Took tells.
@@ -53,7 +55,7 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 		}
 		l.seen(e)
 	}
-	l.begin()
+	l.begin(es)
 	err := l.LogStore.StoreLogs(es)
 	l.end(n, err)
 	return err
@@ -90,10 +92,29 @@ func checksum(e *raft.Log) []byte {
 	return binary.BigEndian.AppendUint32(nil, sum)
 }
 
-func (l *Log) begin() {
+func (l *Log) begin(es []*raft.Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began = time.Now()
+	for _, e := range es {
+		l.last = e.Index
+	}
+	if l.grows != nil {
+		close(l.grows)
+		l.grows = nil
+	}
+}
+
+// GrownBeyond reports whether the newest write that was begun ends beyond an index, and
+// returns a channel that is closed when the next one begins. Raft calls StoreLogs before it
+// knows of the entries itself.
+func (l *Log) GrownBeyond(index uint64) (more bool, grows <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grows == nil {
+		l.grows = make(chan struct{})
+	}
+	return l.last > index, l.grows
 }
 
 func (l *Log) end(n uint64, err error) {

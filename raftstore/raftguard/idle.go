@@ -1,0 +1,79 @@
+package raftguard
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Idle holds back requests by which a leader tells a follower nothing. After each commit
+// timeout raft sends one without entries, so that followers learn how far the log is
+// committed: next to the heartbeats, more often than these, and also when nothing happens.
+//
+// One that says what the follower has acknowledged leaves as soon as an entry is to be
+// written, so that the entry does not wait behind it, and else once in Most: a follower that
+// was started again does not know what the one before it was told. Heartbeats are never
+// held. The methods may be called concurrently, the fields are set before.
+type Idle struct {
+	Log  *Log
+	Most time.Duration   // zero: nothing is held
+	Stop <-chan struct{} // closed when nothing is held any more
+
+	mu   sync.Mutex
+	told map[raft.ServerID]told
+}
+
+// told is what a follower acknowledged last with success.
+type told struct {
+	term, last, committed uint64
+	sent                  time.Time
+}
+
+// Await returns when a request to a follower is to be sent.
+func (i *Idle) Await(id raft.ServerID, req *raft.AppendEntriesRequest) {
+	if i.Most == 0 || req.PrevLogEntry == 0 || len(req.Entries) > 0 {
+		return
+	}
+	left := i.Most - time.Since(i.knows(id, req))
+	more, grows := i.Log.GrownBeyond(req.PrevLogEntry)
+	if left <= 0 || more {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-grows:
+	case <-timer.C:
+	case <-i.Stop:
+	}
+}
+
+// knows returns when a follower was sent what it has acknowledged, if that is all that a
+// request would tell it, else the zero time.
+func (i *Idle) knows(id raft.ServerID, req *raft.AppendEntriesRequest) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t := i.told[id]
+	if t.term == req.Term && t.last == req.PrevLogEntry && t.committed == req.LeaderCommitIndex {
+		return t.sent
+	}
+	return time.Time{}
+}
+
+// Sent notes what became of a request: the answer, or why there is none.
+func (i *Idle) Sent(id raft.ServerID, req *raft.AppendEntriesRequest, stamp Ack, resp *raft.AppendEntriesResponse,
+	err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case err != nil || resp.Term != req.Term || !resp.Success:
+		delete(i.told, id)
+	case req.PrevLogEntry > 0 || len(req.Entries) > 0: // else it compared nothing: a heartbeat
+		if i.told == nil {
+			i.told = make(map[raft.ServerID]told)
+		}
+		i.told[id] = told{term: req.Term, last: req.PrevLogEntry + uint64(len(req.Entries)),
+			committed: req.LeaderCommitIndex, sent: stamp.sent}
+	}
+}
