@@ -43,6 +43,7 @@ type rig struct {
 	rival   chan string   // who claims the address next; nil: nobody does
 	owner   string        // MAC of another host that answers for the address
 	silence time.Duration // that the neighbours are given to answer
+	slow    time.Duration // that the kernel takes to write the lease
 	freeze  time.Duration
 	term    uint64 // of entries; zero: each has a later one
 	elders  elders
@@ -145,6 +146,7 @@ func (r *rig) Arm(_ context.Context, d time.Duration) error {
 }
 
 func (r *rig) Open(_ context.Context, d time.Duration) error {
+	time.Sleep(r.slow) // in a bubble
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !time.Now().Before(r.arm) {
@@ -156,6 +158,7 @@ func (r *rig) Open(_ context.Context, d time.Duration) error {
 }
 
 func (r *rig) Hold(_ context.Context, d time.Duration) error {
+	time.Sleep(r.slow) // in a bubble
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !time.Now().Before(r.lease) {
@@ -307,6 +310,43 @@ func TestGuardOpensAndHolds(t *testing.T) {
 				r.events[i-2].at > r.events[i-1].at) {
 				t.Errorf("armed-before-proof: opened after %v", r.events[max(0, i-3):i])
 			}
+		}
+	})
+}
+
+// What is held rests on a proof that begins after the write which it extends, and for the
+// address not long before: heartbeats that a majority has acknowledged since then do. What
+// is opened or taken rests on one that begins then.
+func TestHeldByNewestHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.slow = 7 * time.Millisecond // a write of the kernel
+		r.lead()
+		r.guard(10*time.Second, func(*Guard) {})
+		var t0, written time.Duration
+		held, taken := 0, false
+		for _, e := range r.events {
+			switch e.what {
+			case "t0":
+				t0 = e.at
+			case "open", "hold":
+				if t0 < written {
+					t.Fatalf("held-by-heartbeats: a proof since %v holds what was written at %v", t0, written)
+				}
+				if held++; e.what == "open" && t0 != e.at-r.slow {
+					t.Errorf("held-by-heartbeats: the write that opens at %v rests on a proof since %v", e.at, t0)
+				}
+				written = e.at
+			case "put":
+				if age := e.at - t0; age > recentProof+r.slow || !taken && age > r.slow {
+					t.Errorf("held-by-heartbeats: the address is written on a proof that began %v before (taken: %t)", age,
+						taken)
+				}
+				taken = true
+			}
+		}
+		if held < 20 {
+			t.Errorf("held %d times", held)
 		}
 	})
 }

@@ -114,6 +114,9 @@ func names(peers []*Peer) (out []string) {
 	return out
 }
 
+// proofs are how far back proofs begin: now, and where a guard holds what is held.
+var proofs = []time.Duration{0, 60 * time.Millisecond}
+
 func proves(l *raftstore.Leadership, t0 time.Time) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -162,7 +165,8 @@ func TestStoppedLeaderIsNotConfirmed(t *testing.T) {
 			old := b.Peer(b.elected(names(b.Peers)...))
 			l := b.lead(old.Name)
 			others := b.Others(old)
-			if err := b.wake(l, old, others[0], others[1], others); err == nil {
+			since := proofs[seed%2]
+			if err := b.wake(l, old, others[0], others[1], others, since); err == nil {
 				t.Errorf(
 					"confirm-proves: seed %d: a leader that was stopped was told that no later leader had been elected, but one had",
 					seed)
@@ -191,7 +195,7 @@ func TestNonVoterDoesNotConfirm(t *testing.T) {
 			for _, v := range voters {
 				b.Net.CutBoth(extra.Name, v.Name)
 			}
-			if err := b.wake(l, old, voters[0], extra, voters); err == nil {
+			if err := b.wake(l, old, voters[0], extra, voters, proofs[seed%2]); err == nil {
 				t.Errorf("confirm-proves: seed %d: a leader was confirmed by a non-voter after another leader had been elected",
 					seed)
 			}
@@ -202,8 +206,9 @@ func TestNonVoterDoesNotConfirm(t *testing.T) {
 // wake stops a leader in the middle of a write while an answer to its newest
 // heartbeat waits in its socket, elects one of voters, and returns what Confirm
 // says to the first leader as it continues. The answer of late comes in 1.5 ms
-// after that. It is the recipe by which raft's own VerifyLeader is deceived.
-func (b *bare) wake(l *raftstore.Leadership, old, prompt, late *Peer, voters []*Peer) error {
+// after that. It is the recipe by which raft's own VerifyLeader is deceived. The proof begins
+// a while before, though after the election.
+func (b *bare) wake(l *raftstore.Leadership, old, prompt, late *Peer, voters []*Peer, while time.Duration) error {
 	b.Net.SetDelay(2*time.Millisecond, 5*time.Millisecond)
 	store := b.stores[old.Name]
 	b.Net.Cut(late.Name, old.Name)
@@ -227,7 +232,7 @@ func (b *bare) wake(l *raftstore.Leadership, old, prompt, late *Peer, voters []*
 	b.lead(next)
 	time.Sleep(1300 * time.Millisecond) // in a bubble
 	verdict := make(chan error, 1)
-	go func() { verdict <- proves(l, time.Now()) }()
+	go func() { verdict <- proves(l, time.Now().Add(-while)) }()
 	time.Sleep(time.Microsecond) // in a bubble
 	b.gates[old.Name].Resume()
 	time.Sleep(1500 * time.Microsecond) // in a bubble
