@@ -44,9 +44,11 @@ type rig struct {
 	owner   string        // MAC of another host that answers for the address
 	silence time.Duration // that the neighbours are given to answer
 	slow    time.Duration // that the kernel takes to write the lease
-	freeze  time.Duration
-	term    uint64 // of entries; zero: each has a later one
-	elders  elders
+	// addressless is for a host without a floating IP.
+	addressless bool
+	freeze      time.Duration
+	term        uint64 // of entries; zero: each has a later one
+	elders      elders
 	// kernel, if set, is called after a shut, put or remove was noted; what it
 	// returns is the result of that call.
 	kernel func(what string) error
@@ -255,10 +257,11 @@ func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	r.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	lists := NewLists(&r.rules, r, Policy{Discovery: true}, 0, r.foreign, log)
-	g := NewGuard(GuardOptions{
-		Lease: r, Lists: lists, Log: r, Length: leaseLength, Freeze: r.freeze, Address: address{r}, AddressText: "192.0.2.9",
-		Logger: log,
-	})
+	o := GuardOptions{Lease: r, Lists: lists, Log: r, Length: leaseLength, Freeze: r.freeze, Logger: log}
+	if !r.addressless {
+		o.Address, o.AddressText = address{r}, "192.0.2.9"
+	}
+	g := NewGuard(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { lists.Run(ctx) })
@@ -318,37 +321,44 @@ func TestGuardOpensAndHolds(t *testing.T) {
 // address not long before: heartbeats that a majority has acknowledged since then do. What
 // is opened or taken rests on one that begins then.
 func TestHeldByNewestHeartbeats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.slow = 7 * time.Millisecond // a write of the kernel
-		r.lead()
-		r.guard(10*time.Second, func(*Guard) {})
-		var t0, written time.Duration
-		held, taken := 0, false
-		for _, e := range r.events {
-			switch e.what {
-			case "t0":
-				t0 = e.at
-			case "open", "hold":
-				if t0 < written {
-					t.Fatalf("held-by-heartbeats: a proof since %v holds what was written at %v", t0, written)
-				}
-				if held++; e.what == "open" && t0 != e.at-r.slow {
-					t.Errorf("held-by-heartbeats: the write that opens at %v rests on a proof since %v", e.at, t0)
-				}
-				written = e.at
-			case "put":
-				if age := e.at - t0; age > recentProof+r.slow || !taken && age > r.slow {
-					t.Errorf("held-by-heartbeats: the address is written on a proof that began %v before (taken: %t)", age,
-						taken)
-				}
-				taken = true
+	for _, addressless := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.slow, r.addressless = 7*time.Millisecond, addressless
+			r.lead()
+			r.guard(10*time.Second, func(*Guard) {})
+			r.checkProofs()
+		})
+	}
+}
+
+// checkProofs looks at what each write of the kernel rests on.
+func (r *rig) checkProofs() {
+	r.t.Helper()
+	var t0, written time.Duration
+	held, put := 0, 0
+	for _, e := range r.events {
+		switch e.what {
+		case "t0":
+			t0 = e.at
+		case "open", "hold":
+			if t0 < written {
+				r.t.Fatalf("held-by-heartbeats: a proof since %v holds what was written at %v", t0, written)
 			}
+			if held++; e.what == "open" && t0 != e.at-r.slow {
+				r.t.Errorf("held-by-heartbeats: the write that opens at %v rests on a proof since %v", e.at, t0)
+			}
+			written = e.at
+		case "put":
+			if age := e.at - t0; age > recentProof+r.slow || put == 0 && age > r.slow {
+				r.t.Errorf("held-by-heartbeats: write %d of the address rests on a proof that began %v before", put, age)
+			}
+			put++
 		}
-		if held < 20 {
-			t.Errorf("held %d times", held)
-		}
-	})
+	}
+	if held < 20 || !r.addressless && put < 20 {
+		r.t.Errorf("held-by-heartbeats: held %d times, the address %d", held, put)
+	}
 }
 
 func TestGuardWaitsForAnotherDoor(t *testing.T) {
