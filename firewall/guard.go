@@ -26,9 +26,6 @@ const (
 	slewShare = 5
 	// freshAddress is how old a proof may be when the address is written.
 	freshAddress = 200 * time.Millisecond
-	// recentProof is how old it may be when an address is renewed: raft's heartbeats are
-	// at most so far apart, with raft.timing normal, and need not be asked for.
-	recentProof = 60 * time.Millisecond
 	// addressLife is the address's life in the kernel, which counts seconds.
 	addressLife = time.Second
 	// addressEvery is how often it is renewed at the least.
@@ -202,13 +199,12 @@ type watch struct {
 	others   others
 	handOver *handOver
 
-	open     bool      // the lease is in force, as far as we know
-	swapped  time.Time // when the newest write of the lease had ended
-	recorded bool      // PassOpen of this token is in the log
-	held     bool      // the address is on this host
-	taken    bool      // AddressTaken of this token is in the log
-	drift    int       // of the lists, when this leadership first found them right
-	counted  bool      // drift is set
+	heldLease
+	recorded bool // PassOpen of this token is in the log
+	held     bool // the address is on this host
+	taken    bool // AddressTaken of this token is in the log
+	drift    int  // of the lists, when this leadership first found them right
+	counted  bool // drift is set
 	announce announcements
 	inquiry  inquiry // for the address before it is taken
 	rivals   rivals  // for it while it is held
@@ -337,22 +333,6 @@ func (w *watch) writeDoorAndAddress(ctx context.Context, door, address bool) err
 		return w.writeAddress(limited, t0)
 	}
 	return nil
-}
-
-// proofFrom returns the moment since which leadership has to be proven. What is opened or
-// taken needs a proof that begins now. What is held may rest on heartbeats of raft that a
-// majority has acknowledged already: those that were sent after the element was written
-// that is swapped, and short enough ago for the address.
-func (w *watch) proofFrom(door, address bool) time.Time {
-	now := time.Now()
-	if door && !w.open || address && !w.held {
-		return now
-	}
-	t0 := now.Add(-recentProof)
-	if door && (!address || t0.Before(w.swapped)) {
-		return w.swapped
-	}
-	return t0
 }
 
 // armLease puts the element that a later proof allows to open with.

@@ -17,11 +17,10 @@ import (
 // It overrides nothing else: pre-vote stays on through the embedded Transport.
 type provingTransport struct {
 	Transport
-	acks  *raftguard.Acks
+	sending
 	gate  *raftguard.Gate      // of what this peer acknowledges
 	terms *raftguard.TermGuard // set before raft starts, as is self
 	self  raftguard.Follower
-	idle  raftguard.Idle // of what a leader sends; set before raft starts
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 	raft  atomic.Pointer[raft.Raft] // nil before it has started
@@ -36,6 +35,12 @@ type provingTransport struct {
 	done     sync.WaitGroup
 }
 
+// sending is what is known of requests to followers.
+type sending struct {
+	acks *raftguard.Acks
+	idle raftguard.Idle // set before raft starts
+}
+
 var _ raft.WithPreVote = (*provingTransport)(nil)
 
 func newProvingTransport(inner Transport, st Storage, gate *raftguard.Gate) *provingTransport {
@@ -43,7 +48,7 @@ func newProvingTransport(inner Transport, st Storage, gate *raftguard.Gate) *pro
 		Transport: inner,
 		log:       st.Log,
 		snaps:     st.Snapshots,
-		acks:      raftguard.NewAcks(),
+		sending:   sending{acks: raftguard.NewAcks()},
 		gate:      gate,
 		consumer:  make(chan raft.RPC),
 		stop:      make(chan struct{}),

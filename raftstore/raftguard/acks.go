@@ -24,7 +24,7 @@ type Acks struct {
 	seq     uint64
 	newest  map[raft.ServerID]Ack
 	matched map[raft.ServerID]match
-	changed chan struct{} // closed at the next acknowledgement; nil while nobody waits for it
+	changed chan struct{} // closed at the next acknowledgement; nil while no goroutine waits for it
 }
 
 // match is up to where a server's log was seen to be equal to ours in a term.

@@ -32,7 +32,7 @@ type Log struct {
 	failure    error
 	configured uint64        // see Configured
 	last       uint64        // index where the newest write ends that was begun
-	grows      chan struct{} // closed at the next write; nil while nobody waits for it
+	grows      chan struct{} // closed at the next write; nil while no goroutine waits for it
 }
 
 // newestWrites is of how many writes Took tells.
