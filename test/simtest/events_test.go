@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/test/history"
 )
 
 // TestEventsReachEveryClientOnce follows the events at all peers, across many changes of
@@ -90,7 +91,7 @@ func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 		c.T.Errorf("events-once: %d events were acknowledged, %d are recorded", made, recorded)
 	}
 	for i, client := range clients {
-		if diff := firstDifference(client.seen, want); diff != "" {
+		if diff := history.FirstDifference(client.seen, want); diff != "" {
 			c.T.Errorf("events-once: client %d: %s", i, diff)
 		}
 	}
@@ -106,21 +107,6 @@ func hops(clients []*eventClient) (n int) {
 		n += client.hops
 	}
 	return n
-}
-
-// firstDifference says where two lists part, "" if they do not.
-func firstDifference(got, want []string) string {
-	for i := range max(len(got), len(want)) {
-		switch {
-		case i >= len(got):
-			return fmt.Sprintf("it has %d events of %d; the first that is missing is %s", len(got), len(want), want[i])
-		case i >= len(want):
-			return fmt.Sprintf("it has %d events of %d; one too many is %s", len(got), len(want), got[i])
-		case got[i] != want[i]:
-			return fmt.Sprintf("event %d is %s, want %s", i, got[i], want[i])
-		}
-	}
-	return ""
 }
 
 // reporting reports events through all peers in turn.

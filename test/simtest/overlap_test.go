@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/lease/elector"
+	"github.com/trivet-ha/trivet/test/history"
 )
 
 const (
@@ -74,7 +75,7 @@ func TestOverlappingFaults(t *testing.T) {
 	// One history in a hundred or so takes longer than the search may.
 	if all.undecided > wanted/4 {
 		t.Errorf("leases: the histories of %d of %d schedules are undecided after %d steps of the search each", all.undecided,
-			wanted, mostSteps)
+			wanted, history.MostSteps)
 	}
 	for kind := range faultKinds {
 		if wanted >= 12 && all.struck[kind] == 0 {
@@ -116,7 +117,7 @@ func hostNames(n int) (names []string) {
 func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigures) {
 	t.Helper()
 	const machines = 12
-	var leases history
+	var leases history.History
 	var kube *KubeSite
 	SimulateSite(t, peers, seed, func(c *Cluster) *Site {
 		GuardDoors(c, &PortTable{})
@@ -160,13 +161,13 @@ func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigur
 			all.struck[kind] += count
 		}
 	})
-	steps, decided := judgeLeases(t, leases.ops)
+	steps, decided := judgeLeases(t, leases.Ops())
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if !decided {
 		all.undecided++
 	}
-	all.leases += len(leases.ops)
+	all.leases += len(leases.Ops())
 	all.steps = max(all.steps, steps)
 }
 
@@ -175,7 +176,7 @@ type clients struct {
 	writers   *Load
 	stop      context.CancelFunc
 	running   sync.WaitGroup
-	borrowers []*borrower
+	borrowers []*history.Borrower
 
 	mu       sync.Mutex
 	accepted []string
@@ -183,13 +184,13 @@ type clients struct {
 
 // everyClient starts writers, borrowers of leases, operators that introspect, and
 // programs that ask who leads.
-func (c *Cluster) everyClient(site *Site, leases *history) *clients {
+func (c *Cluster) everyClient(site *Site, leases *history.History) *clients {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &clients{writers: c.StartLoad(2), stop: stop}
 	for id := range 3 {
 		b := newBorrower(c, leases, id)
 		w.borrowers = append(w.borrowers, b)
-		w.running.Go(func() { b.run(ctx) })
+		w.running.Go(func() { b.Run(ctx) })
 	}
 	for i, node := range site.Nodes() {
 		first := time.Duration(i) * scheduleTime / time.Duration(len(site.Nodes()))
@@ -222,7 +223,7 @@ func (w *clients) end() []string {
 	w.stop()
 	w.running.Wait()
 	for _, b := range w.borrowers {
-		b.settleUp()
+		b.SettleUp()
 	}
 	return w.accepted
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/test/history"
 )
 
 // TestReceiversMissNothing loses leaders in all ways while events are sent to a receiver that
@@ -183,7 +184,7 @@ func (s *eventSink) judge(v fsm.View, from eventring.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	want := wanted(v, from)
-	if diff := firstDifference(s.order, want); diff != "" {
+	if diff := history.FirstDifference(s.order, want); diff != "" {
 		s.t.Errorf("receivers: %s", diff)
 	}
 	if len(want) < 100 || s.taken == s.requests {
