@@ -64,7 +64,7 @@ type Inspector struct {
 	Service   Service
 	Auth      Auth
 	MaxLimit  int                  // the longest page of a list, api_max_limit
-	StaleFor  func() time.Duration // since this peer last heard of a leader
+	StaleFor  func() time.Duration // how old this peer's own answer may be; below 0: nothing bounds it
 	Callbacks CallbackLimit        // the zero one limits nothing
 	Inband    InbandInspection     // nil: there is no such path
 	Lending   Lending              // nil: there are no such paths
@@ -233,12 +233,14 @@ func (i *Inspector) abort(ctx context.Context, c echo.Context, ref string) error
 func accepted(c echo.Context) error { return replyJSON(c, http.StatusAccepted, []byte("{}")) }
 
 // reading says how fresh the answer must be. With ?stale=1 it is this peer's
-// own view and a header tells, in ms, for how long no leader was heard of.
+// own view and a header tells, in ms, how old that may be; none if nothing bounds it.
 func (i *Inspector) reading(c echo.Context) inspector.Reading {
 	if query(c).Get("stale") != "1" {
 		return inspector.Linearizable
 	}
-	c.Response().Header().Set("X-Stale-For", fmt.Sprint(i.StaleFor().Milliseconds()))
+	if age := i.StaleFor(); age >= 0 {
+		c.Response().Header().Set("X-Stale-For", fmt.Sprint((age + time.Millisecond - 1).Milliseconds()))
+	}
 	return inspector.Stale
 }
 

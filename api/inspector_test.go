@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -164,6 +166,18 @@ func TestReadings(t *testing.T) {
 				w.Header().Get("X-Stale-For") != header {
 				t.Errorf("%s%s: %d, read as %v, X-Stale-For %q", path, query, w.Code, f.reading, w.Header().Get("X-Stale-For"))
 			}
+		}
+	}
+}
+
+// A stale answer says how old it may be, rounded up, and nothing where nothing bounds it.
+func TestAgeOfAStaleAnswer(t *testing.T) {
+	for age, want := range map[time.Duration]string{0: "0", time.Microsecond: "1", 1500 * time.Millisecond: "1500", -1: ""} {
+		i := &Inspector{StaleFor: func() time.Duration { return age }}
+		w := httptest.NewRecorder()
+		i.reading(echo.New().NewContext(httptest.NewRequest("GET", "/?stale=1", nil), w))
+		if got := w.Header().Get("X-Stale-For"); got != want {
+			t.Errorf("age %v: X-Stale-For %q, want %q", age, got, want)
 		}
 	}
 }

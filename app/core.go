@@ -380,3 +380,12 @@ func (c *Core) Close(ctx context.Context) error {
 	}
 	return err
 }
+
+// age is how old this peer's own view may be; below 0: nothing bounds it.
+func (c *Core) age() time.Duration {
+	age, known := c.Store.Age(context.Background())
+	if !known {
+		return -1
+	}
+	return age
+}

@@ -64,7 +64,7 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 		Proxies: inspector.Proxies,
 		Logins:  api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy,
 		Peer: p.id.Name,
-		Sources: web.Sources{View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: &p.admin.Host,
+		Sources: web.Sources{View: p.core.Store.View, StaleFor: p.self.Members.Stale, Names: p.names, Facts: &p.admin.Host,
 			Boot: func(node string) *api.Boot { return api.BootOf(p.core.Store.View(), node) }},
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
@@ -87,7 +87,7 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 	served := &api.Inspector{
 		Service: p.core.Service, Auth: k.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
-		StaleFor: p.self.Members.Stale,
+		StaleFor: p.core.age,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst,
 			Refused: p.figures.Throttled.Inc, Expected: p.core.Service.Expects},
 		Proxies:   networks(conf.API.TrustedProxies),

@@ -24,7 +24,10 @@ type published struct {
 
 // views are the states that readers see, one after the other. Its methods may be called
 // concurrently, publish by one goroutine.
-type views struct{ current atomic.Pointer[published] }
+type views struct {
+	current atomic.Pointer[published]
+	proven  proofs
+}
 
 func (p *views) publish(v fsm.View) {
 	old := p.current.Swap(&published{view: v, next: make(chan struct{})})

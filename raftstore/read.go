@@ -6,21 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
-
-// Read returns a linearizable view: it holds every command that was
-// acknowledged, anywhere, before the call. Readers that wait together share
-// one proof. Errors: logerr.ErrNotLeader, logerr.ErrNoLeader, or the end of ctx.
-func (s *Store) Read(ctx context.Context) (fsm.View, error) {
-	index, err := s.readIndex(ctx)
-	if err != nil {
-		return fsm.View{}, err
-	}
-	return s.Wait(ctx, func(v fsm.View) bool { return v.Index() >= index })
-}
 
 // readIndex asks the leader, and the next one where that is replaced meanwhile.
 func (s *Store) readIndex(ctx context.Context) (uint64, error) {

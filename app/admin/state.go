@@ -26,7 +26,7 @@ type State struct {
 	Log   Log
 	Do    api.Doer
 	Wall  func() time.Time     // for what people read in the log
-	Stale func() time.Duration // for how long this peer has heard of no leader
+	Stale func() time.Duration // how old this peer's own view may be; below 0: nothing bounds it
 }
 
 func (s *State) routes(g *echo.Group) {
@@ -60,7 +60,9 @@ func (s *State) changes(g *echo.Group) {
 // readView returns a linearizable view, or with ?stale=1 this peer's own.
 func (s *State) readView(c echo.Context) (fsm.View, error) {
 	if c.QueryParam("stale") == "1" {
-		c.Response().Header().Set("X-Stale-For", fmt.Sprint(s.Stale().Milliseconds()))
+		if age := s.Stale(); age >= 0 {
+			c.Response().Header().Set("X-Stale-For", fmt.Sprint((age + time.Millisecond - 1).Milliseconds()))
+		}
 		return s.Log.View(), nil
 	}
 	limited, cancel := context.WithTimeout(c.Request().Context(), adminLimit/4)
