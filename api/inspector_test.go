@@ -172,7 +172,8 @@ func TestReadings(t *testing.T) {
 
 // A stale answer says how old it may be, rounded up, and nothing where nothing bounds it.
 func TestAgeOfAStaleAnswer(t *testing.T) {
-	for age, want := range map[time.Duration]string{0: "0", time.Microsecond: "1", 1500 * time.Millisecond: "1500", -1: ""} {
+	for age, want := range map[time.Duration]string{0: "0", time.Microsecond: "1", 1500 * time.Millisecond: "1500",
+		-1: ""} {
 		i := &Inspector{StaleFor: func() time.Duration { return age }}
 		w := httptest.NewRecorder()
 		i.reading(echo.New().NewContext(httptest.NewRequest("GET", "/?stale=1", nil), w))

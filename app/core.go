@@ -383,7 +383,7 @@ func (c *Core) Close(ctx context.Context) error {
 
 // age is how old this peer's own view may be; below 0: nothing bounds it.
 func (c *Core) age() time.Duration {
-	age, known := c.Store.Age(context.Background())
+	age, known := raftstore.Age(context.Background(), c.Store)
 	if !known {
 		return -1
 	}

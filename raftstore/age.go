@@ -36,7 +36,7 @@ func (p *proofs) note(at time.Time) {
 // look new. So where the newest read is more than a second ago and there is a leader,
 // that one is asked, for a quarter of a second at most. False: there was no read since
 // this process began, and nothing bounds the age.
-func (s *Store) Age(ctx context.Context) (age time.Duration, known bool) {
+func Age(ctx context.Context, s *Store) (age time.Duration, known bool) {
 	if at := s.proven.newest.Load(); at != nil && time.Since(*at) <= youngEnough {
 		return time.Since(*at), true
 	}

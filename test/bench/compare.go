@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/trivet-ha/trivet/test/plot"
 )
 
 // compared is one figure of this tree and of another revision: what each turn measured.
@@ -169,8 +171,8 @@ func printCompared(w io.Writer, revision string, all []compared) {
 		if there != 0 {
 			ratio = fmt.Sprintf("%.2f", here/there)
 		}
-		fmt.Fprintf(table, "%s\t%s %s\t%s %s\t%s\t%.3g | %.3g\n", c.Name, digits(here), c.Unit, digits(there), c.Unit, ratio,
-			c.Here, c.There)
+		fmt.Fprintf(table, "%s\t%s %s\t%s %s\t%s\t%.3g | %.3g\n", c.Name, plot.Digits(here), c.Unit, plot.Digits(there),
+			c.Unit, ratio, c.Here, c.There)
 	}
 	table.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/plot"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -72,7 +73,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, res := range r.results {
 		value, met := "-", "no"
 		if res.Value != nil {
-			value = digits(*res.Value) + " " + res.Unit
+			value = plot.Digits(*res.Value) + " " + res.Unit
 		}
 		if res.Met {
 			met = "yes"
@@ -81,14 +82,6 @@ func (r *Report) Print(w io.Writer) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", res.Name, value, goal, met, res.Raw)
 	}
 	table.Flush()
-}
-
-// digits writes a value with three digits at the least, and without an exponent.
-func digits(v float64) string {
-	if v >= 1000 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.3g", v)
 }
 
 // Save writes the results as JSON.
@@ -124,7 +117,7 @@ func printRecorded(w io.Writer) error {
 		if r.Met {
 			met = "yes"
 		}
-		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\n", r.Name, digits(r.Value), r.Unit, r.Goal, met,
+		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\n", r.Name, plot.Digits(r.Value), r.Unit, r.Goal, met,
 			r.Time.UTC().Format(time.DateTime), r.Test)
 	}
 	if err := table.Flush(); err != nil {

@@ -64,6 +64,11 @@ func targets() []target {
 			steps: []step{{tests: []string{"-parallel", "4", "-skip", strings.Join(slices.Sorted(maps.Values(labTests)), "|"),
 				"./test/labtest"}}},
 		},
+		{
+			name: "e2e-chaos", about: "histories of clients, and a load, while real peers are struck", root: true,
+			paths: labPaths("test/chaos/", "test/history/", "api/", "lease/", "inspector/"),
+			needs: append([]string{"nft", "fsfreeze"}, labNeeds...), steps: []step{{tests: []string{"./test/chaos"}}},
+		},
 		lab("e2e-ironic", "Ironic, its clients and the original ironic-inspector", 4,
 			[]string{"inspector/", "api/", "client/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy",
 			"openstack-inventory"),
@@ -109,8 +114,8 @@ func longTargets() []target {
 		},
 		{
 			name: "sim", about: "the simulation at length, a part of it under the race detector",
-			paths: append([]string{"test/simtest/", "test/hostkernel/", "failover/", "lease/", "client/", "inspector/",
-				"firewall/", "api/events/"}, every...),
+			paths: append([]string{"test/simtest/", "test/history/", "test/hostkernel/", "failover/", "lease/", "client/",
+				"inspector/", "firewall/", "api/events/"}, every...),
 			steps: []step{{command: []string{"make", "sim", "RETURNS=300"}}}, // all 10,000 minutes take hours
 		},
 		{

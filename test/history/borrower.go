@@ -75,7 +75,9 @@ func (b *Borrower) once() {
 
 // ask asks until there is an answer, or, if it is not patient, once.
 func (b *Borrower) ask(in LeaseCall, patient bool) {
-	for began := time.Now(); time.Since(began) < askLimit; {
+	limited, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	for limited.Err() == nil {
 		if in.Verb != Acquire && in.Verb != Write {
 			in.Called = time.Now().UnixNano() // each try is one of its own: none is remembered
 		}
@@ -94,7 +96,7 @@ func (b *Borrower) ask(in LeaseCall, patient bool) {
 		if !patient {
 			return // a renewal that nobody knows of only makes a lease longer
 		}
-		b.Rest(context.Background(), time.Duration(b.Rand.IntN(200))*time.Millisecond)
+		b.Rest(limited, time.Duration(b.Rand.IntN(200))*time.Millisecond)
 	}
 	b.Broken("definite: %s has no answer to %+v", b.Name, in)
 }

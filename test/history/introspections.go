@@ -72,12 +72,12 @@ type inspected struct {
 	// newest is when the introspection started, "" if nobody read that; former are those
 	// before, each with a "|" before it.
 	newest, former string
-	data           bool // there is data
+	data           bool // there is data of it
 }
 
 // Introspections is what docs/contract.md#states and #starting promise of one node after
 // the other. An introspection goes on by itself, and never back; a start that was
-// acknowledged begins another one.
+// acknowledged begins another one, which has no data yet.
 func Introspections() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return inspected{} },
@@ -98,7 +98,7 @@ func (s inspected) step(in NodeCall, out NodeTold) (bool, inspected) {
 		return s.abort(out)
 	case ReadData:
 		if out.Said == Nothing {
-			s.may &^= finished
+			s.may = (s.may &^ finished).later() // it was not then, and may be now
 			return !s.data, s
 		}
 		ok := s.data || s.may&(processing|ended) != 0
@@ -140,7 +140,7 @@ func (s inspected) start(out NodeTold) (bool, inspected) {
 	if s.newest != "" {
 		s.former += "|" + s.newest
 	}
-	return true, inspected{may: starting.later(), former: s.former, data: s.data}
+	return true, inspected{may: starting.later(), former: s.former}
 }
 
 func (s inspected) abort(out NodeTold) (bool, inspected) {

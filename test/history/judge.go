@@ -6,10 +6,13 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,12 +70,31 @@ func Judge(model porcupine.Model, ops []porcupine.Operation) (v Verdict) {
 	return v
 }
 
-// Picture writes a page that shows a bad history into a directory, and returns its path.
+// moment spells a time of a history.
+func moment(ns int64) string {
+	if ns == math.MaxInt64 {
+		return "     ever    "
+	}
+	return time.Unix(0, ns).UTC().Format("15:04:05.000000")
+}
+
+// Picture writes a page that shows a bad history into a directory, and next to it the
+// same as text, and returns its path.
 func Picture(model porcupine.Model, ops []porcupine.Operation, dir, name string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make a directory for histories: %w", err)
 	}
 	path := filepath.Join(dir, name+".html")
+	var text strings.Builder
+	for _, op := range slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int {
+		return cmp.Compare(a.Call, b.Call)
+	}) {
+		fmt.Fprintf(&text, "%s to %s, client %d: %s\n", moment(op.Call), moment(op.Return), op.ClientId,
+			model.DescribeOperation(op.Input, op.Output))
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text.String()), 0o644); err != nil {
+		return "", fmt.Errorf("write a history: %w", err)
+	}
 	_, info := porcupine.CheckOperationsVerbose(model, ops, pictureHangs)
 	if err := porcupine.VisualizePath(model, info, path); err != nil {
 		return "", fmt.Errorf("draw a history: %w", err)

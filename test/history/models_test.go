@@ -24,8 +24,10 @@ func after(pairs ...any) (ops []porcupine.Operation) {
 
 // TestIntrospections holds the model against short stories of one node.
 func TestIntrospections(t *testing.T) {
-	start, abort, status, data := NodeCall{Verb: Start}, NodeCall{Verb: Abort}, NodeCall{Verb: Read}, NodeCall{Verb: ReadData}
-	yes, held, nothing, unknown := NodeTold{Said: Yes}, NodeTold{Said: Held}, NodeTold{Said: Nothing}, NodeTold{Said: Unknown}
+	start, abort := NodeCall{Verb: Start}, NodeCall{Verb: Abort}
+	status, data := NodeCall{Verb: Read}, NodeCall{Verb: ReadData}
+	yes, held := NodeTold{Said: Yes}, NodeTold{Said: Held}
+	nothing, unknown := NodeTold{Said: Nothing}, NodeTold{Said: Unknown}
 	is := func(state, started string) NodeTold { return NodeTold{Said: Yes, State: state, Started: started} }
 	refused := func(state string) NodeTold { return NodeTold{Said: Refused, State: state} }
 	for name, c := range map[string]struct {
@@ -34,23 +36,34 @@ func TestIntrospections(t *testing.T) {
 	}{
 		"goes on by itself": {after(start, yes, status, is("starting", "1"), status, is("processing", "1"),
 			status, is("finished", "1"), data, yes), porcupine.Ok},
-		"a start is lost":          {after(start, yes, status, nothing), porcupine.Illegal},
-		"goes back":                {after(start, yes, status, is("processing", "1"), status, is("waiting", "1")), porcupine.Illegal},
-		"revives":                  {after(start, yes, status, is("error", "1"), status, is("finished", "1")), porcupine.Illegal},
-		"an old one is read again": {after(start, yes, status, is("error", "1"), start, yes, status, is("error", "1")), porcupine.Illegal},
-		"one before is read":       {after(start, yes, status, is("error", "1"), start, yes, status, is("waiting", "2"), status, is("error", "1")), porcupine.Illegal},
-		"nobody started it":        {after(status, is("waiting", "1")), porcupine.Illegal},
+		"a start is lost": {after(start, yes, status, nothing), porcupine.Illegal},
+		"goes back": {after(start, yes, status, is("processing", "1"),
+			status, is("waiting", "1")), porcupine.Illegal},
+		"revives": {after(start, yes, status, is("error", "1"),
+			status, is("finished", "1")), porcupine.Illegal},
+		"an old one is read again": {after(start, yes, status, is("error", "1"), start, yes,
+			status, is("error", "1")), porcupine.Illegal},
+		"one before is read": {after(start, yes, status, is("error", "1"), start, yes,
+			status, is("waiting", "2"), status, is("error", "1")), porcupine.Illegal},
+		"nobody started it": {after(status, is("waiting", "1")), porcupine.Illegal},
 		"an unknown start may have happened": {after(start, unknown, status, nothing, status, is("waiting", "1")),
 			porcupine.Ok},
 		"an unknown start happens once": {after(start, unknown, status, is("error", "1"), status, is("error", "2")),
 			porcupine.Illegal},
-		"starts twice":          {after(start, yes, status, is("processing", "1"), start, refused("processing"), status, is("waiting", "2")), porcupine.Illegal},
-		"refused for no reason": {after(start, yes, status, is("error", "1"), start, refused("starting")), porcupine.Illegal},
+		"starts twice": {after(start, yes, status, is("processing", "1"), start, refused("processing"),
+			status, is("waiting", "2")), porcupine.Illegal},
+		"refused for no reason": {after(start, yes, status, is("error", "1"),
+			start, refused("starting")), porcupine.Illegal},
 		"aborted": {after(start, yes, status, is("waiting", "1"), abort, yes, status, is("aborting", "1"),
 			status, is("error", "1")), porcupine.Ok},
-		"an abort undone":        {after(start, yes, status, is("waiting", "1"), abort, yes, status, is("waiting", "1")), porcupine.Illegal},
-		"an abort of the ended":  {after(start, yes, status, is("finished", "1"), abort, yes, status, is("finished", "1")), porcupine.Ok},
-		"locked":                 {after(start, yes, status, is("processing", "1"), abort, held, status, is("finished", "1")), porcupine.Ok},
+		"an abort undone": {after(start, yes, status, is("waiting", "1"), abort, yes,
+			status, is("waiting", "1")), porcupine.Illegal},
+		"an abort of the ended": {after(start, yes, status, is("finished", "1"), abort, yes,
+			status, is("finished", "1")), porcupine.Ok},
+		"locked": {after(start, yes, status, is("processing", "1"), abort, held,
+			status, is("finished", "1")), porcupine.Ok},
+		"data goes with the next start": {after(start, yes, status, is("finished", "1"), data, yes, start, yes,
+			data, nothing, status, is("finished", "2")), porcupine.Ok},
 		"data is lost":           {after(start, yes, status, is("finished", "1"), data, nothing), porcupine.Illegal},
 		"data comes before time": {after(start, yes, data, nothing, status, is("waiting", "1")), porcupine.Ok},
 	} {

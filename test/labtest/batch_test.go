@@ -126,7 +126,7 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server, more ...string) {
 		t.Fatal(err)
 	}
 	log := filepath.Join(dir, "log")
-	p, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others,
+	p, err := program.Start(h.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others,
 		"--user=root", "--group=root",
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {

@@ -118,7 +118,7 @@ func (p *Peer) serveBoot() {
 	}
 	log := filepath.Join(dir, "log")
 	server, err := program.Start(
-		p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
+		p.Host.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
 			"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {
 		p.t.Fatal(err)

@@ -58,7 +58,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 
 	l.write(ramdisk, "ramdisk")
 	l.write(l.conf(charlie), right)
-	if out, err := charlie.Host.inside("nft", "delete", "table", "inet", "cut").CombinedOutput(); err != nil {
+	if out, err := charlie.Host.Command("nft", "delete", "table", "inet", "cut").CombinedOutput(); err != nil {
 		t.Fatalf("%v, of the way to %s: %s", err, address, out)
 	}
 	if err := l.raw.End(syscall.SIGTERM, 5*time.Second); err != nil {
@@ -126,7 +126,7 @@ func (l *patientLab) cut(from, through, to *Peer) (address, port string) {
 	rules := fmt.Sprintf(
 		"table inet cut { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s ct state new drop; }; }",
 		host, port)
-	if out, err := from.Host.inside("nft", rules).CombinedOutput(); err != nil {
+	if out, err := from.Host.Command("nft", rules).CombinedOutput(); err != nil {
 		l.t.Fatalf("%v: %s", err, out)
 	}
 	return members[i].Address, port
@@ -172,7 +172,7 @@ func (l *patientLab) serveRaw(h *Host) {
 		pxeNet, pxeNet, pxeNet))
 	l.write(leases, "")
 	server, err := program.Start(
-		h.inside("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group",
+		h.Command("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group",
 			"root", string(PXE)))
 	if err != nil {
 		l.t.Fatal(err)

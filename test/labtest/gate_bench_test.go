@@ -324,7 +324,7 @@ func (v *vrrp) start(h *Host) {
 		v.t.Fatal(err)
 	}
 	daemon, err := program.Start(
-		h.inside("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"),
+		h.Command("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"),
 			"--vrrp_pid="+file("vrrp")))
 	if err != nil {
 		v.t.Fatal(err)
@@ -396,6 +396,6 @@ func (v *vrrp) undo(h *Host, s syscall.Signal) {
 	if err := v.daemons[h.number].Wait(growLimit); err != nil {
 		v.t.Fatal(err)
 	}
-	_ = h.inside("ip", "addr", "del", v.address+"/32", "dev", string(Site)).Run() // fails where it was not left
+	_ = h.Command("ip", "addr", "del", v.address+"/32", "dev", string(Site)).Run() // fails where it was not left
 	v.start(h)
 }

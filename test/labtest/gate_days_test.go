@@ -210,7 +210,7 @@ func (h *Host) clean(g *gateLab, filter *nftables.Filter) error {
 	if err != nil || left > 0 {
 		return fmt.Errorf("the door is open for another %v (%v)", left, err)
 	}
-	out, err := h.inside("ip", "-o", "addr", "show", "dev", string(Site)).Output()
+	out, err := h.Command("ip", "-o", "addr", "show", "dev", string(Site)).Output()
 	held := slices.ContainsFunc(strings.Fields(string(out)), func(word string) bool {
 		prefix, err := netip.ParsePrefix(word)
 		return err == nil && prefix.Addr().String() == g.floating

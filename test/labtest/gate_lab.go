@@ -149,7 +149,7 @@ func (g *gateLab) prepare(p *Peer) {
 	}
 	g.t.Helper()
 	p.Env = append(p.Env, "TRIVET_FIREWALL_DHCP_HOSTSDIR="+g.hostsDir(p.Host))
-	cmd := p.Host.inside(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--purge", "--config", "/dev/null",
+	cmd := p.Host.Command(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--purge", "--config", "/dev/null",
 		"--firewall-driver", "dnsmasq", "--firewall-interface", string(PXE), "--firewall-dhcp-hostsdir", g.hostsDir(p.Host))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		g.t.Fatalf("prepare the files of host %d: %v\n%s", p.Host.number, err, out)
@@ -170,7 +170,7 @@ func (g *gateLab) serveDHCP(h *Host) {
 	if g.files {
 		words = append(words, "--dhcp-hostsdir="+g.hostsDir(h))
 	}
-	server, err := program.Start(h.inside("dnsmasq", words...))
+	server, err := program.Start(h.Command("dnsmasq", words...))
 	if err != nil {
 		g.t.Fatal(err)
 	}

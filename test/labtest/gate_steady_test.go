@@ -116,7 +116,7 @@ func (g *gateLab) troubles(t *testing.T, leader *Peer) troubles {
 func (g *gateLab) busy(t *testing.T) {
 	t.Helper()
 	for range busyLoops * runtime.NumCPU() {
-		loop, err := program.Start(g.client.inside("sh", "-c", "while :; do :; done"))
+		loop, err := program.Start(g.client.Command("sh", "-c", "while :; do :; done"))
 		if err != nil {
 			t.Fatal(err)
 		}

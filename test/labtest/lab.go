@@ -66,6 +66,9 @@ func NewHosts(t testing.TB) *Lab {
 	return l
 }
 
+// Gateway is the tester's address on the hosts' site.
+func (l *Lab) Gateway() string { return l.net.Gateway }
+
 // Three returns a lab in which three peers run, all of them voters.
 func Three(t testing.TB) *Lab {
 	l := New(t)

@@ -69,7 +69,7 @@ func (s *lenderSite) work(host int) {
 		servers[i] = "http://" + peer.API
 	}
 	script := `trap "" TERM; while :; do echo "$TRIVET_FENCING_TOKEN $1" >>"$0"; sleep 0.01; done`
-	cmd := p.Host.inside(p.Binary, "lease", "run", "mirror", "--holder", p.Name, "--ttl", runTTL.String(), "--wait",
+	cmd := p.Host.Command(p.Binary, "lease", "run", "mirror", "--holder", p.Name, "--ttl", runTTL.String(), "--wait",
 		"forever", "--takeover",
 		"--server", strings.Join(servers, ","), "--", "sh", "-c", script, s.file, p.Name)
 	run, err := program.Start(cmd)

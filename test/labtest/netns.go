@@ -187,9 +187,22 @@ func (h *Host) Heal() {
 	}
 }
 
-// inside prepares a command that runs on the host; a nil host is the tester's
+// Shape has the switch send to the host, and the host to the switch, as a queueing
+// discipline of tc says, such as "tbf", "rate", "8mbit", …; without one at once again.
+func (h *Host) Shape(l Link, discipline ...string) {
+	h.net.t.Helper()
+	for ns, dev := range map[string]string{h.net.ns(0): h.port(l), h.net.ns(h.number): string(l)} {
+		words := []string{"tc", "-n", ns, "qdisc", "replace", "dev", dev, "root"}
+		if len(discipline) == 0 {
+			words[4] = "del"
+		}
+		sh(h.net.t, append(words, discipline...)...)
+	}
+}
+
+// Command prepares a command that runs on the host; a nil host is the tester's
 // own. The process that is started becomes the command.
-func (h *Host) inside(name string, args ...string) *exec.Cmd {
+func (h *Host) Command(name string, args ...string) *exec.Cmd {
 	if h == nil {
 		return exec.Command(name, args...)
 	}

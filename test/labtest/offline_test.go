@@ -28,8 +28,8 @@ func TestDoorIsShutOffline(t *testing.T) {
 	}{{"auto", false}, {"nftables", false}, {"iptables", true}} {
 		h := network.Host(n + 1)
 		for range 2 {
-			cmd := h.inside(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver",
-				c.driver, "--firewall-interface", string(Site))
+			cmd := h.Command(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--config", "/dev/null",
+				"--firewall-driver", c.driver, "--firewall-interface", string(Site))
 			if out, err := cmd.CombinedOutput(); err != nil ||
 				!strings.Contains(string(out), "no machine boots from this host by site") {
 				t.Errorf("%s: %v\n%s", c.driver, err, out)
@@ -38,7 +38,7 @@ func TestDoorIsShutOffline(t *testing.T) {
 		if err := h.shutByNftables(!c.iptables); err != nil {
 			t.Errorf("%s: %v", c.driver, err)
 		}
-		rules, err := h.inside("iptables-save", "-t", "filter").CombinedOutput()
+		rules, err := h.Command("iptables-save", "-t", "filter").CombinedOutput()
 		if err != nil || strings.Contains(string(rules), "-A TRIVET-PXE -j DROP") != c.iptables {
 			t.Errorf("%s: %v\n%s", c.driver, err, rules)
 		}

@@ -73,14 +73,14 @@ func (p *Peer) Flags() []string {
 // tester's environment. The host's own rules stay as they are unless the peer's
 // Env says otherwise.
 func (p *Peer) command(args ...string) *exec.Cmd {
-	cmd := p.Host.inside(p.Binary, args...)
+	cmd := p.Host.Command(p.Binary, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "TRIVET_FIREWALL_DRIVER=noop"}
 	return cmd
 }
 
 // importer is a command of trivet-import, which stands next to trivet.
 func (p *Peer) importer(args ...string) *exec.Cmd {
-	cmd := p.Host.inside(filepath.Join(filepath.Dir(os.Getenv(BinaryEnv)), "trivet-import"), args...)
+	cmd := p.Host.Command(filepath.Join(filepath.Dir(os.Getenv(BinaryEnv)), "trivet-import"), args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "TRIVET_SOCKET=" + p.Socket}
 	return cmd
 }

@@ -176,7 +176,7 @@ func (l *recorderLab) serveForeign(m openstack.Machine, pool string) {
 	file := func(kind string) string {
 		return filepath.Join(l.dir, fmt.Sprintf("foreign-%s.%s", strings.ReplaceAll(m.MAC, ":", ""), kind))
 	}
-	server, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0",
+	server, err := program.Start(h.Command("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0",
 		"--user=root", "--group=root", "--interface="+string(PXE), "--bind-dynamic", "--no-ping", "--dhcp-authoritative",
 		"--dhcp-range="+pool+","+pool+",255.255.255.0,120s", "--dhcp-host="+m.MAC+",set:its", "--dhcp-ignore=tag:!its",
 		"--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))

@@ -121,7 +121,7 @@ func (n *Net) powerOn(l Link, m openstack.Machine, f firmware) (*rom, error) {
 		{"ip", "tuntap", "add", "dev", cable, "mode", "tap"},
 		{"ip", "link", "set", cable, "master", string(l), "up"},
 	} {
-		if out, err := r.place().inside(words[0], words[1:]...).CombinedOutput(); err != nil {
+		if out, err := r.place().Command(words[0], words[1:]...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("plug %s in: %w: %s", cable, err, out)
 		}
 	}
@@ -132,7 +132,7 @@ func (n *Net) powerOn(l Link, m openstack.Machine, f firmware) (*rom, error) {
 		"-device", "virtio-net-pci,netdev=lan,mac=" + m.MAC + f.device,
 		"-uuid", m.UUID, // by which it calls itself in DHCPv6
 	}, f.words...)
-	cmd := r.place().inside("nice", append([]string{"-n", "5"}, words...)...)
+	cmd := r.place().Command("nice", append([]string{"-n", "5"}, words...)...)
 	cmd.Stdout, cmd.Stderr = &r.console, &r.console
 	r.on = time.Now()
 	proc, err := program.Start(cmd)
@@ -152,7 +152,7 @@ func (r *rom) powerOff() error {
 }
 
 func (r *rom) unplug() error {
-	if out, err := r.place().inside("ip", "link", "del", r.tap).CombinedOutput(); err != nil {
+	if out, err := r.place().Command("ip", "link", "del", r.tap).CombinedOutput(); err != nil {
 		return fmt.Errorf("unplug %s: %w: %s", r.tap, err, out)
 	}
 	return nil

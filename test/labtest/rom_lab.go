@@ -156,7 +156,7 @@ func (l *romLab) serveDHCP(p *Peer) {
 	l.t.Helper()
 	file := func(name string) string { return filepath.Join(l.root(p), name) }
 	server, err := program.Start(
-		p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"),
+		p.Host.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"),
 			"--conf-file="+file("dnsmasq-far.conf"),
 			"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"),
 			"--log-facility="+file("log")))
@@ -200,10 +200,10 @@ func (l *romLab) relay() {
 	if l.ether {
 		words = append(words, fmt.Sprint("--dhcp-relay=", farNet, "1,", pxeNet, foreignHost))
 	}
-	if out, err := h.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
+	if out, err := h.Command("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
 		l.t.Fatalf("route: %v: %s", err, out)
 	}
-	server, err := program.Start(h.inside("dnsmasq", words...))
+	server, err := program.Start(h.Command("dnsmasq", words...))
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -38,7 +38,14 @@ func (p *Peer) Tmpfs(size string) {
 // Ext4 mounts a file with an ext4 in it for p's data directory.
 func (p *Peer) Ext4() {
 	p.t.Helper()
-	image := filepath.Join(p.lab.dir, p.Name+".img")
+	p.Ext4In(p.lab.dir)
+}
+
+// Ext4In is Ext4 whose file lies in a directory. Where the file system of that one is
+// frozen, writes go on and syncs hang.
+func (p *Peer) Ext4In(dir string) {
+	p.t.Helper()
+	image := filepath.Join(dir, p.Name+".img")
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		p.t.Fatal(err)
 	}

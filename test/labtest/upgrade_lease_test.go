@@ -25,7 +25,7 @@ func (r *rolling) holdLease() *heldLease {
 	r.t.Helper()
 	h := &heldLease{r: r, file: filepath.Join(r.dir, "held")}
 	script := `while :; do echo "$TRIVET_FENCING_TOKEN" >>"$0"; sleep 0.1; done`
-	run, err := program.Start(r.Peers[0].Host.inside(r.next, "lease", "run", "upgrade", "--holder", "h", "--ttl",
+	run, err := program.Start(r.Peers[0].Host.Command(r.next, "lease", "run", "upgrade", "--holder", "h", "--ttl",
 		runTTL.String(), "--server", "http://"+r.floating+":5050", "--", "sh", "-c", script, h.file))
 	if err != nil {
 		r.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
+	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/test/history"
 )
 
@@ -122,7 +123,7 @@ func (s *staleReads) read(ctx context.Context, c *Cluster) {
 				continue
 			}
 			r := history.StaleRead{Key: staleKey, Peer: p.Name, Called: time.Now().UnixNano()}
-			age, known := core.Store.Age(ctx)
+			age, known := raftstore.Age(ctx, core.Store)
 			if !known {
 				s.unbounded++
 				continue

@@ -16,6 +16,8 @@ type Machine struct {
 	BMC  string   // IPv4 address of its BMC, "" for none
 	// Silent machines boot and never call back.
 	Silent bool
+	// Long documents have so many bytes more, of facts.
+	Long int
 }
 
 // Number returns the n-th machine of a site, 0 to 65535, with so many network
@@ -284,6 +286,11 @@ func (m Machine) facts(d *rand.Rand) [][4]string {
 	for i, mac := range m.MACs {
 		out = append(out, [4]string{"network", fmt.Sprintf("eth%d", i), "serial", mac},
 			[4]string{"network", fmt.Sprintf("eth%d", i), "firmware", "6.01 0x800035cf 1.1747.0"})
+	}
+	const row = 80 // bytes
+	for i := range m.Long / row {
+		out = append(out, [4]string{"benchmark", fmt.Sprintf("sample:%06d", i), "result",
+			fmt.Sprintf("%016x%016x", d.Uint64(), d.Uint64())})
 	}
 	return out
 }
