@@ -56,7 +56,7 @@ func TestChaos(t *testing.T) {
 	}
 	all := totals{struck: make(map[string]int)}
 	figure.Report(t, "chaos.seed", float64(seed))
-	for began := time.Now(); time.Since(began) < total; seed++ {
+	for began := time.Now(); time.Since(began) < total && !t.Failed(); seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { strikePiece(t, seed, piece, longest, &all) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(all.struck)) {
