@@ -120,6 +120,7 @@ func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 	if t.dumb() {
 		return logerr.ErrMuted
 	}
+	raftguard.LimitBytes(req, raftguard.MaxRequestBytes)
 	sent := t.acks.Sending(req.Term)
 	err := t.Transport.AppendEntries(id, to, req, resp)
 	t.idle.Sent(id, req, sent, resp, err)

@@ -1,8 +1,10 @@
 package simtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -68,9 +70,28 @@ type Network struct {
 	// incarnations are those of hosts of which a cluster was founded again; see Found.
 	incarnations map[string]uint64
 	superseded   func(host string)
+	rate         int // bytes of entries that any link carries in a second; 0: any number
 	// acknowledges, if set before the first endpoint is made, hears that an answer to
 	// an AppendEntries of raft is about to leave a host.
 	acknowledges func(host string)
+}
+
+// SetRate has every link carry so many bytes of entries in a second; 0: any number.
+func (n *Network) SetRate(bytes int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rate = bytes
+}
+
+// transit is how long the entries of a request are under way.
+func (n *Network) transit(req *raft.AppendEntriesRequest) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	size := 0
+	for _, entry := range req.Entries {
+		size += len(entry.Data) + len(entry.Extensions)
+	}
+	return time.Duration(float64(size) / float64(cmp.Or(n.rate, math.MaxInt)) * float64(time.Second))
 }
 
 // NewNetwork returns a network without faults and with a delay of 0.1 to 0.5 ms.

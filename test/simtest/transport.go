@@ -84,7 +84,12 @@ func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (ra
 // AppendEntries implements raft.Transport.
 func (t *Transport) AppendEntries(_ raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) error {
-	return call(t, to, rpcTimeout, &message{request: copyAppendEntries(req)}, resp)
+	took := t.net.transit(req)
+	time.Sleep(min(took, rpcTimeout))
+	if took >= rpcTimeout {
+		return context.DeadlineExceeded
+	}
+	return call(t, to, rpcTimeout-took, &message{request: copyAppendEntries(req)}, resp)
 }
 
 // RequestVote implements raft.Transport.
