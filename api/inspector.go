@@ -53,6 +53,7 @@ type Service interface {
 	Log
 	Reports
 	RuleKeeper
+	DryRunner
 }
 
 var _ Service = (*accept.Service)(nil)

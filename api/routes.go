@@ -95,6 +95,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
 			post: i.reapply(documents)},
+		dryRunResource(i.Service, documents),
 	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
 		i.statusResources(),
 		hardwareAPI{i.Hardware, documents, i.reading}.resources(), waitsAPI{i.Waits, i.Service, i.reading}.resources(),

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/accept"
 )
 
 // anyRule is a body that creates a rule, and that everything else takes, too.
@@ -40,6 +41,10 @@ func (f *fake) CreateRule(_ context.Context, id string, body []byte) (ruleset.Ru
 func (f *fake) DeleteRule(_ context.Context, id string) error { return f.asked(id) }
 
 func (f *fake) DeleteRules(context.Context) error { return f.asked("") }
+
+func (f *fake) DryRun(context.Context) (*accept.DryRun, error) {
+	return accept.NewDryRun(fsm.New().View()), f.asked("")
+}
 
 // fakeRules is a fake that keeps rules as the state does.
 type fakeRules struct {

@@ -32,7 +32,9 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"NotFound","code":404}`))
 	default:
-		r.name = ""
+		if req.URL.Query().Get("dryRun") != "All" {
+			r.name = ""
+		}
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`))
 	}
 }
@@ -62,6 +64,11 @@ func TestHAConfigUninstall(t *testing.T) {
 			there: registry{name: "trivet-haconfig"}, says: `--cluster "test": haconfig has prod`, leaves: true},
 		{name: "another name", flags: "--registration mine", there: registry{name: "mine"},
 			says: "deleted MutatingWebhookConfiguration mine"},
+		{name: "a dry run", flags: "--dry-run", there: registry{name: "trivet-haconfig"}, leaves: true,
+			says: "-MutatingWebhookConfiguration trivet-haconfig"},
+		{name: "a dry run without the right", flags: "--dry-run", there: registry{name: "trivet-haconfig", denies: true},
+			code: term.ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
+		{name: "a dry run where there is none", flags: "--dry-run", says: "registration in cluster prod: nothing would change"},
 		{name: "there is none", says: "there is no MutatingWebhookConfiguration trivet-haconfig"},
 		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: term.ExitFailed,
 			says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},

@@ -300,14 +300,14 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 // state, which may be behind, refuses, the leader's is asked.
 func (a *Admission) refusal(ctx context.Context, use membership.UseJoinToken, req JoinRequest) error {
 	wall := a.wall().UnixMilli()
-	if _, err := fsm.Would(a.state.View(), use, wall); err == nil {
+	if _, _, err := fsm.Would(a.state.View(), use, wall); err == nil {
 		return nil
 	}
 	v, err := a.state.Read(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the leader whether the log admits the joiner: %w", err)
 	}
-	_, err = fsm.Would(v, use, wall)
+	_, _, err = fsm.Would(v, use, wall)
 	return explainTaken(err, req, v)
 }
 

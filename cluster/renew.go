@@ -82,21 +82,7 @@ func (r *Renewal) renewIfDue(view fsm.View) error {
 func (r *Renewal) Renew(view fsm.View) error {
 	r.making.Lock()
 	defer r.making.Unlock()
-	old := r.Credentials()
-	// That the state does not name this peer as a member is no reason to refuse:
-	// after a start without a quorum it is that of a snapshot, which may be older
-	// than this peer's join.
-	if _, removed := view.Removed(old.Identity.Peer); removed {
-		return fmt.Errorf("%w: %s", ErrRemovedPeer, old.Identity.Peer)
-	}
-	if len(view.Secrets().CAKey) == 0 {
-		return errNoCA
-	}
-	ca, err := pki.ParseCA(view.Secrets().CACert, view.Secrets().CAKey)
-	if err != nil {
-		return fmt.Errorf("the cluster's CA: %w", err)
-	}
-	fresh, err := issue(ca, old.Identity, old.Leaf, r.wall(), r.random)
+	fresh, err := r.Make(view)
 	if err != nil {
 		return err
 	}
@@ -106,6 +92,25 @@ func (r *Renewal) Renew(view fsm.View) error {
 	r.current.Store(fresh)
 	r.log.Info("peer certificate renewed", "not_after", fresh.Leaf.NotAfter)
 	return nil
+}
+
+// Make makes the certificate that Renew would, and keeps it nowhere.
+func (r *Renewal) Make(view fsm.View) (*pki.Credentials, error) {
+	old := r.Credentials()
+	// That the state does not name this peer as a member is no reason to refuse:
+	// after a start without a quorum it is that of a snapshot, which may be older
+	// than this peer's join.
+	if _, removed := view.Removed(old.Identity.Peer); removed {
+		return nil, fmt.Errorf("%w: %s", ErrRemovedPeer, old.Identity.Peer)
+	}
+	if len(view.Secrets().CAKey) == 0 {
+		return nil, errNoCA
+	}
+	ca, err := pki.ParseCA(view.Secrets().CACert, view.Secrets().CAKey)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's CA: %w", err)
+	}
+	return issue(ca, old.Identity, old.Leaf, r.wall(), r.random)
 }
 
 // Issue makes a key and the first certificate of a peer for it.

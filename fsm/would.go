@@ -10,26 +10,27 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
-// Would returns the state that a command would lead to, were it the next entry, or the
-// refusal that the log would give. It proposes nothing: what a dry run shows is judged by
-// the rules that judge the entry. wall is the wall clock in Unix ms, for display.
-func Would(v View, c Command, wall int64) (View, error) {
+// Would returns the state that a command would lead to, were it the next entry, and its
+// result, or the refusal that the log would give. It proposes nothing: what a dry run shows
+// is judged by the rules that judge the entry. wall is the wall clock in Unix ms, for display.
+func Would(v View, c Command, wall int64) (View, Result, error) {
 	verb, known := verbOf(c)
 	if !known {
-		return v, &Error{Code: Invalid, Message: fmt.Sprintf("%T is not a command of the log", c)}
+		return v, Result{}, &Error{Code: Invalid, Message: fmt.Sprintf("%T is not a command of the log", c)}
 	}
 	if err := errors.Join(v.Admits(c), c.Validate()); err != nil {
-		return v, err
+		return v, Result{}, err
 	}
 	next := *v.data
 	next.shared.Position.Index++
 	t := next.txn()
 	t.Header.WallMillis = wall
 	t.Token, t.Term = next.shared.Granted(), next.shared.Position.Term
-	if err := t.execute(verb, c).Err(); err != nil {
-		return v, err
+	res := t.execute(verb, c)
+	if err := res.Err(); err != nil {
+		return v, res, err
 	}
-	return View{&next}, nil
+	return View{&next}, res, nil
 }
 
 // shownTags are the tags of the tables that a dry run tells of: who is a member, what was

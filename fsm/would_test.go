@@ -25,7 +25,7 @@ func TestDryRunIsWhatTheEntryDoes(t *testing.T) {
 		r.must(membership.PutMember{Member: member("b")})
 		before := r.view()
 		hash := before.Hash()
-		would, refused := Would(before, c, r.wall)
+		would, _, refused := Would(before, c, r.wall)
 		if before.Hash() != hash || r.view().Hash() != hash {
 			t.Errorf("dry-run-changes-nothing: %s", name)
 		}

@@ -66,7 +66,7 @@ func plan(ctx context.Context, read func(context.Context) (fsm.View, error), wal
 	}
 	would := v
 	for _, c := range commands { // few
-		if would, err = fsm.Would(would, c, wall.UnixMilli()); err != nil {
+		if would, _, err = fsm.Would(would, c, wall.UnixMilli()); err != nil {
 			return err
 		}
 	}

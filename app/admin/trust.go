@@ -52,6 +52,8 @@ func (k *Keys) changes(g *echo.Group) {
 		}))
 	g.DELETE("/operators/:name",
 		act(func(ctx context.Context, c echo.Context, _ none) error { return k.RevokeOperator(ctx, c.Param("name")) }))
+	g.POST("/certificates/renewal",
+		get(func(ctx context.Context, _ echo.Context) (Certificate, error) { return k.Renew(ctx) }))
 	g.POST("/gossip/rotation",
 		serve(http.StatusAccepted, adminLimit,
 			func(ctx context.Context, _ echo.Context, _ none) (none, error) { return none{}, k.RotateGossip(ctx) }))
@@ -62,7 +64,6 @@ func (k *Keys) routes(g *echo.Group) {
 		func(ctx context.Context, _ echo.Context, _ none) ([]Certificate, error) {
 			return k.Certificates(ctx), nil
 		}))
-	g.POST("/certificates/renewal", get(func(context.Context, echo.Context) (Certificate, error) { return k.Renew() }))
 }
 
 func gossipKeys(v fsm.View, _ echo.Context) (GossipKeys, error) {

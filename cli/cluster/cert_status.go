@@ -106,7 +106,7 @@ func certRenew(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"and when they are started; this is for a key that others may have seen, and to find out why a renewal does not come. The old certificate\n" +
 			"stays good until it ends: only 'trivet remove' shuts its owner out.",
 		Example: "trivet cert renew",
-		Method:  "POST", Path: "/v1/certificates/renewal",
+		Method:  "POST", Path: "/v1/certificates/renewal", Dry: t, Of: "certificate",
 		Show: func(made admin.Certificate, _ []string) error {
 			t.Say("new connections use the new certificate")
 			return showCertificates(t, []admin.Certificate{made})

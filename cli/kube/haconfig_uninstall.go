@@ -22,7 +22,7 @@ const uninstallLimit = 15 * time.Second
 
 func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	var cluster, kubeconfig, registration string
-	var ifLast bool
+	var ifLast, dry bool
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete the registration of the webhook, so that the API server asks the peers no more",
@@ -38,6 +38,7 @@ func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobr
 	c.Flags().StringVar(&registration, "registration", "",
 		"name of the MutatingWebhookConfiguration, instead of haconfig.registration")
 	c.Flags().BoolVar(&ifLast, "if-last", false, "only if no other peer is alive")
+	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		conf, err := set.Peruse()
 		if err != nil && (kubeconfig == "" || ifLast) {
@@ -66,7 +67,7 @@ func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobr
 		}
 		var failed []error
 		for _, one := range clusters { // one that is away keeps none of the others
-			failed = append(failed, dropRegistration(ctx, t, of, one))
+			failed = append(failed, dropRegistration(ctx, t, of, one, dry))
 		}
 		return errors.Join(failed...)
 	}
@@ -112,7 +113,7 @@ func othersAlive(ctx context.Context, peer term.Peer) (bool, error) {
 	return false, nil
 }
 
-func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig, in config.KubeCluster) error {
+func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig, in config.KubeCluster, dry bool) error {
 	where := ""
 	if in.Name != "" {
 		where = " in cluster " + in.Name
@@ -123,13 +124,20 @@ func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig,
 		return term.Usage("%v", err)
 	}
 	defer cluster.Close()
-	found, err := cluster.DropRegistration(ctx, of.Registration)
+	found, err := cluster.DropRegistration(ctx, of.Registration, dry)
 	switch {
 	case err != nil:
 		return term.Fail(term.ExitFailed,
 			"kubectl delete mutatingwebhookconfiguration "+of.Registration+
 				", before the last peer is gone: after that the API server refuses the components of considered namespaces",
 			"delete the registration of the webhook%s: %w", where, err)
+	case dry:
+		object := "MutatingWebhookConfiguration " + of.Registration
+		plan := term.Plan{Before: object + "\n"}
+		if !found {
+			plan.Before = ""
+		}
+		return t.ShowPlan("registration"+where, plan)
 	case !found:
 		t.Say("there is no MutatingWebhookConfiguration %s%s", of.Registration, where)
 		return nil

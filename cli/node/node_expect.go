@@ -17,7 +17,7 @@ import (
 const maxExpectationFile = 1 << 20 // bytes
 
 func nodeExpectCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
-	var list bool
+	var list, dry bool
 	var show, remove string
 	c := &cobra.Command{
 		Use:   "expect [FILE]",
@@ -32,6 +32,7 @@ func nodeExpectCommand(t *term.Terminal, local func(login bool) (string, error))
 	c.Flags().BoolVar(&list, "list", false, "list the expectations")
 	c.Flags().StringVar(&show, "show", "", "show the expectation of this name")
 	c.Flags().StringVar(&remove, "delete", "", "delete the expectation of this name")
+	term.DryRunFlag(c, &dry)
 	f := servers.New(t, local, c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
 		asked := len(args)
@@ -40,8 +41,11 @@ func nodeExpectCommand(t *term.Terminal, local func(login bool) (string, error))
 				asked++
 			}
 		}
-		if asked != 1 {
+		switch {
+		case asked != 1:
 			return term.Usage("name a FILE, or --list, --show NAME or --delete NAME")
+		case dry && (list || show != ""):
+			return term.Usage("--dry-run goes with a FILE or --delete: --list and --show change nothing")
 		}
 		var file []hardware.Expectation
 		if len(args) == 1 {
@@ -52,6 +56,9 @@ func nodeExpectCommand(t *term.Terminal, local func(login bool) (string, error))
 			if err != nil {
 				return term.Usage("%s: %w", args[0], err)
 			}
+		}
+		if dry {
+			return planExpectations(c.Context(), f, file, remove)
 		}
 		web, err := f.Client()
 		switch {
@@ -79,6 +86,22 @@ func putExpectations(ctx context.Context, t *term.Terminal, web *client.Client, 
 	}
 	t.Say("%d expectations were written; the leader judges the machines that are known", len(file))
 	return nil
+}
+
+// planExpectations is what putExpectations would do, or a deletion if remove names one.
+func planExpectations(ctx context.Context, f *servers.Flags, file []hardware.Expectation, remove string) error {
+	changes := term.Each(file, func(e hardware.Expectation) client.Change { return client.Change{PutExpectation: e} })
+	if remove != "" {
+		changes = []client.Change{{DeleteExpectation: remove}}
+	}
+	errs, err := f.DryRun(ctx, "expectations", changes, false)
+	for i, refused := range errs {
+		if refused != nil && remove == "" {
+			refused = fmt.Errorf("expectation %s: %w", file[i].Name, refused)
+		}
+		err = errors.Join(err, refused)
+	}
+	return err
 }
 
 func listExpectations(ctx context.Context, t *term.Terminal, web *client.Client) error {

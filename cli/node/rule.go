@@ -25,6 +25,27 @@ func Rule(t *term.Terminal, local func(login bool) (string, error)) *cobra.Comma
 	return c
 }
 
+// rulesTitle heads what a dry run would change of the rules.
+const rulesTitle = "rules"
+
+func rulePurge(f *servers.Flags) *cobra.Command {
+	c := &cobra.Command{Use: "purge", Short: "Delete all rules", Example: "trivet rule purge"}
+	var dry bool
+	term.DryRunFlag(c, &dry)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if dry {
+			errs, err := f.DryRun(c.Context(), rulesTitle, []client.Change{{DeleteRules: true}}, false)
+			return errors.Join(append(errs, err)...)
+		}
+		web, err := f.Client()
+		if err != nil {
+			return err
+		}
+		return web.DeleteRules(c.Context())
+	}
+	return c
+}
+
 func ruleList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	return servers.Verb[[]client.RuleHead]{
 		Use:     "list",
@@ -65,30 +86,49 @@ type imported struct {
 const resultImported = "imported" // the rule is there
 
 func ruleImport(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Create the rules of a file",
 		Long: "Create the rules of a JSON or YAML file, which holds one rule or a list of them; - is standard input.\n" +
 			"They are created in their order, which is the order in which they are applied. The first that is refused ends it: what is printed tells\n" +
 			"for each rule whether it was imported.",
 		Example: "trivet rule import rules.json",
-		RunE: func(c *cobra.Command, args []string) error {
-			text, err := t.ReadInput(args[0], maxRuleFile)
-			if err != nil {
-				return term.Usage("%w", err)
-			}
-			rules, err := parseRules(text)
-			if err != nil {
-				return term.Usage("%s: %w", args[0], err)
-			}
-			web, err := f.Client()
-			if err != nil {
-				return err
-			}
-			rows, err := importRules(c.Context(), web, rules)
-			return errors.Join(printImported(t, rows), err)
-		},
 	}
+	var dry bool
+	term.DryRunFlag(c, &dry)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		text, err := t.ReadInput(args[0], maxRuleFile)
+		if err != nil {
+			return term.Usage("%w", err)
+		}
+		rules, err := parseRules(text)
+		if err != nil {
+			return term.Usage("%s: %w", args[0], err)
+		}
+		if dry {
+			return planImport(c.Context(), f, rules)
+		}
+		web, err := f.Client()
+		if err != nil {
+			return err
+		}
+		rows, err := importRules(c.Context(), web, rules)
+		return errors.Join(printImported(t, rows), err)
+	}
+	return c
+}
+
+// planImport is importRules in a dry run.
+func planImport(ctx context.Context, f *servers.Flags, rules []any) error {
+	errs, err := f.DryRun(ctx, rulesTitle,
+		term.Each(rules, func(rule any) client.Change { return client.Change{CreateRule: rule} }), false)
+	for i, refused := range errs {
+		if refused != nil {
+			return errors.Join(err, &term.Failure{Code: term.ExitOf(refused), Hint: term.HintOf(refused),
+				Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rules), refused)})
+		}
+	}
+	return err
 }
 
 // importRules creates rules in turn up to the first that is refused. The rows

@@ -37,14 +37,22 @@ func (t *Terminal) ShowEdits(edits []Edit) error {
 // change of what name calls. The peer answers at a path of its own: a daemon of v0.2.0,
 // which may still run, does not know it, and changes nothing.
 func (t *Terminal) DryRun(ctx context.Context, peer Peer, name, method, path string, in any) error {
-	var plan struct {
-		Before string `json:"before"`
-		After  string `json:"after"`
-	}
+	var plan Plan
 	if err := peer.Call(ctx, method, "/v1/dry-run/"+strings.TrimPrefix(path, "/v1/"), in, &plan); err != nil {
 		return err
 	}
-	return t.Show(plan, func() error { return t.PrintDiff(name, plan.Before, plan.After) })
+	return t.ShowPlan(name, plan)
+}
+
+// Plan is what a dry run would change, before and after.
+type Plan struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// ShowPlan shows what a dry run would change of what name calls.
+func (t *Terminal) ShowPlan(name string, p Plan) error {
+	return t.Show(p, func() error { return t.PrintDiff(name, p.Before, p.After) })
 }
 
 // PrintDiff prints what a dry run would change of what name calls, as a unified diff

@@ -67,11 +67,16 @@ func (c clientConfig) path() string {
 	return u.Path
 }
 
-// DropRegistration deletes a registration, and reports whether there was one.
-func (c *Cluster) DropRegistration(ctx context.Context, name string) (found bool, err error) {
+// DropRegistration deletes a registration, and reports whether there was one. In a dry run
+// the API server judges the deletion, and deletes nothing.
+func (c *Cluster) DropRegistration(ctx context.Context, name string, dry bool) (found bool, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	err = c.registration.Delete().Resource("mutatingwebhookconfigurations").Name(name).MaxRetries(0).Do(ctx).Error()
+	drop := c.registration.Delete().Resource("mutatingwebhookconfigurations").Name(name).MaxRetries(0)
+	if dry {
+		drop = drop.Param("dryRun", metav1.DryRunAll)
+	}
+	err = drop.Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return false, c.noteAnswer(ctx, "", nil)
 	}

@@ -3,6 +3,8 @@ package importer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -31,7 +33,7 @@ as it is, and so does every record of a node that was introspected here since.
 Rules come behind those that are there; one that was deleted here comes back.`,
 		Example: "trivet-import load inspector.jsonl --dry-run",
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "check everything and report, write nothing")
+	c.Flags().BoolVar(&dry, "dry-run", false, "check everything, print what would be written, as a diff, and the report; write nothing")
 	c.Flags().StringSliceVar(&skip, "skip", nil, "UUID of a rule or record to leave out; may be repeated")
 	c.Flags().StringVar(&socket, "socket", t.Variable("TRIVET_SOCKET", config.Default().Socket),
 		"control interface of the peer; or $TRIVET_SOCKET")
@@ -72,6 +74,18 @@ type importReport struct {
 	Documents importCount    `json:"documents"`
 	Kept      []importReason `json:"kept"`
 	Refused   []importReason `json:"refused"`
+	Would     []string       `json:"would,omitempty"` // of a dry run: what the cluster would have more
+}
+
+// note notes what the cluster would have more.
+func (r *importReport) note(kind, id string, out importResult) {
+	switch {
+	case !r.DryRun:
+	case kind == "rule" && out.Created:
+		r.Would = append(r.Would, fmt.Sprintf("rule %s\n", id))
+	case out.Created || out.Documents > 0:
+		r.Would = append(r.Would, fmt.Sprintf("record %s with %d documents\n", id, out.Documents))
+	}
 }
 
 // importCount counts what is alike.
@@ -98,7 +112,13 @@ func printImport(t *term.Terminal, r importReport) error {
 	if r.Refused == nil {
 		r.Refused = []importReason{}
 	}
+	slices.Sort(r.Would) // senders have noted it in any order
 	return t.Show(r, func() error {
+		if r.DryRun {
+			if err := t.PrintDiff("cluster", "", strings.Join(r.Would, "")); err != nil {
+				return err
+			}
+		}
 		for _, k := range r.Kept {
 			t.Say("%s %s is kept as it is here: %s", k.Kind, k.UUID, k.Reason)
 		}
