@@ -140,10 +140,8 @@ func refuse(found config.Problems) error {
 // file yet: what a service would not know. A flag that contradicts the file
 // counts for this command alone, which is said.
 func givenFlags(t *term.Terminal, set *options.Set, f *draft, conf config.Config) map[string]string {
-	alone, err := config.Load(config.Sources{File: f.path, Text: f.text})
-	if err != nil {
-		return nil // its problems were told with those of the whole
-	}
+	// What is wrong with it was told with the whole, or is about to be mended, as users that are missing.
+	alone, _ := config.Load(config.Sources{File: f.path, Text: f.text})
 	written := make(map[string]config.Setting)
 	for _, s := range alone.Effective() {
 		written[s.Key] = s
