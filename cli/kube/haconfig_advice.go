@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ const adviceExit = "It ends with 1 if there is a risk (with --fail-on change, al
 const adviceTimeout = 30 * time.Second
 
 // maxManifest bounds a file of manifests, in bytes.
-const maxManifest = 256 << 20
+const maxManifest = 64 << 20
 
 // adviceFlags are those of 'haconfig lint' and 'check'.
 type adviceFlags struct {
@@ -106,7 +107,11 @@ func haconfigLint(t *term.Terminal) *cobra.Command {
 			return term.Usage("%v", err)
 		}
 		defer manifests.Close()
-		unread := all.ReadManifests(io.LimitReader(manifests, maxManifest))
+		within := &io.LimitedReader{R: manifests, N: maxManifest}
+		unread := all.ReadManifests(within)
+		if within.N == 0 {
+			unread = errors.Join(unread, fmt.Errorf("longer than %d MiB: judge it in parts", maxManifest>>20))
+		}
 		const nodes = 2 // several; a file does not say how many
 		advice, unjudged := all.Advise(conventions, nodes, fallback)
 		judged := printAdvice(t, advice, f.failOn)
