@@ -71,10 +71,14 @@ func Clients(conf *rest.Config, groups ...Group) (*http.Client, error) {
 	}
 	metav1.AddToGroupVersion(kinds, schema.GroupVersion{Version: "v1"})
 	conf.NegotiatedSerializer = serializer.NewCodecFactory(kinds).WithoutConversion()
-	shared, err := rest.HTTPClientFor(conf)
+	made, err := rest.HTTPClientFor(conf)
 	if err != nil {
 		return nil, err
 	}
+	shared := new(http.Client)
+	*shared = *made // it may be everybody's
+	// client-go shows token and certificate to each server that a redirect leads to.
+	shared.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for _, group := range groups {
 		one, version := rest.CopyConfig(conf), group.Version
 		one.APIPath, one.GroupVersion = "/apis", &version
