@@ -91,7 +91,7 @@ func runCommand(ctx context.Context, name string, args ...string) (string, error
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = program.Environ()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -72,7 +73,7 @@ func Start(ctx context.Context, limit time.Duration, input, path string, args ..
 	cmd := exec.CommandContext(limited, path, args...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Stdout, cmd.Stderr = out, complaint
-	cmd.Env = append(os.Environ(), "LC_ALL=C") // messages are read
+	cmd.Env = Environ()
 	cmd.WaitDelay = giveUp
 	err := cmd.Start()
 	return func() (Result, error) {
@@ -88,4 +89,11 @@ func Start(ctx context.Context, limit time.Duration, input, path string, args ..
 		}
 		return Result{out.kept.Bytes(), complaint.String()}, err
 	}
+}
+
+// Environ is the environment of a program: this process's own without our options, some of
+// which are passwords that others read there and programs print; messages are in English.
+func Environ() []string {
+	own := slices.DeleteFunc(os.Environ(), func(line string) bool { return strings.HasPrefix(line, "TRIVET_") })
+	return append(own, "LC_ALL=C")
 }

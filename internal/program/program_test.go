@@ -32,3 +32,14 @@ func TestProgramIsBounded(t *testing.T) {
 		t.Errorf("a program that is not installed: %v", err)
 	}
 }
+
+// No option of ours, which may be a password, is in a program's environment.
+func TestProgramsSeeNoOptions(t *testing.T) {
+	t.Setenv("TRIVET_IRONIC_PASSWORD", "topsecret")
+	t.Setenv("HTTPS_PROXY", "http://proxy.example")
+	said, err := Run(t.Context(), time.Minute, "/usr/bin/env")
+	if text := string(said.Output); err != nil || strings.Contains(text, "topsecret") ||
+		!strings.Contains(text, "HTTPS_PROXY=") || !strings.Contains(text, "LC_ALL=C") {
+		t.Errorf("programs-see-no-options: %v\n%s", err, text)
+	}
+}
