@@ -133,13 +133,14 @@ func (p *Port) admit(c *tls.Conn, protocol string, use func(pki.Identity)) {
 	use(o.id)
 }
 
-// answerStranger serves the connection of a joiner, which may hold less.
+// answerStranger serves the connection of a joiner, which may hold less and carries one
+// join.
 func (p *Port) answerStranger(c *tls.Conn) {
 	h2 := http2.Server{
 		MaxConcurrentStreams: maxStrangerStreams, MaxReadFrameSize: maxPortFrame, IdleTimeout: headerLimit,
 		MaxUploadBufferPerConnection: maxStrangerBuffer, MaxUploadBufferPerStream: maxStrangerBuffer,
 	}
-	h2.ServeConn(c, &http2.ServeConnOpts{BaseConfig: p.server, Handler: p.server.Handler})
+	h2.ServeConn(newJoinerConn(c), &http2.ServeConnOpts{BaseConfig: p.server, Handler: p.server.Handler})
 }
 
 // hand gives a raft connection to AcceptPeer and returns when raft has closed
