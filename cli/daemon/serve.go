@@ -43,6 +43,9 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 		return err
 	}
 	log := journal.logger
+	if err := keepOutOfDumps(); err != nil {
+		log.Warn("forbid core dumps failed: they would hold keys and passwords", "err", err)
+	}
 	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		return local.DirError(err) // before the directory is made
 	}
