@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
@@ -13,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/hardware"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
@@ -135,10 +135,6 @@ func (l listing) without(other listing) (string, error) {
 	return out.String(), nil
 }
 
-// secretPlace matches the path of an attribute that a rule sets or compares, and whose value
-// is nobody's to see.
-var secretPlace = regexp.MustCompile(`(?i)pass|secret|token|credential|community|private|_key`)
-
 // withoutSecrets indents a body, with the values hidden that a rule gives attributes which
 // are secrets.
 func withoutSecrets(body []byte) (string, error) {
@@ -161,7 +157,7 @@ func hide(v any) {
 		}
 	case map[string]any:
 		place := fmt.Sprint(v["path"], v["field"], v["name"])
-		if _, has := v["value"]; has && secretPlace.MatchString(place) {
+		if _, has := v["value"]; has && ironic.NamesSecret(place) {
 			v["value"] = supportbundle.Redacted
 		}
 		for _, one := range v { // order-free: each on its own

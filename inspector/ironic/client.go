@@ -186,6 +186,7 @@ func (l *line) send(ctx context.Context, s *session, k call) ([]byte, error) {
 	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
 	default:
 		body, _ := io.ReadAll(resp.Body) // what broke off tells enough; the transport bounds it
+		body = k.withoutSecrets(body, req)
 		return nil, gophercloud.ErrUnexpectedResponseCode{Actual: resp.StatusCode, Body: body, ResponseHeader: resp.Header}
 	}
 	return k.answer(resp)
