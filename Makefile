@@ -207,6 +207,12 @@ pictures: ## Renew docs/ui.png, the picture of the page, and docs/top.svg, that 
 package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, bills of materials, checksums (needs xz)
 	go run ./packaging -out dist
 
+# The vulnerabilities are those of vuln.go.dev, which has to be within reach for them.
+.PHONY: dependencies
+dependencies: build ## Print the modules, versions and licences of the programs, and which known vulnerabilities they call
+	go run ./packaging -report bin/trivet bin/trivet-import
+	for program in trivet trivet-import; do go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -mode binary "bin/$$program" || exit 1; done
+
 .PHONY: image
 image: ## Build dist/image/: an OCI archive for amd64 and arm64, from no base and without an engine, and its bills of materials
 	go run ./packaging -image -out dist/image

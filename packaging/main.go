@@ -39,11 +39,16 @@ func main() {
 		"build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
 	wheel := flag.Bool("wheel", false, "build nothing but the wheel of the driver of Tooz, of no version")
 	image := flag.Bool("image", false, "build nothing but the image for containers and what it is made of")
+	report := flag.Bool("report", false,
+		"build nothing: print the modules, versions and licences of the programs that the arguments name")
 	flag.Parse()
 	var err error
 	switch {
 	case *notes != "":
 		err = announce(".", *notes, os.Stdout)
+	case *report:
+		r := release{env: cleanEnv(os.Environ())}
+		err = r.report(context.Background(), flag.Args(), os.Stdout)
 	case *wheel:
 		err = onlyWheel(*out)
 	default:

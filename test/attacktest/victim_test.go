@@ -51,6 +51,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(asTrivet) != "" {
+		os.Exit(beTrivet())
+	}
+	if os.Getenv(asDump) != "" {
+		beDumped()
+	}
 	os.Exit(m.Run())
 }
 
