@@ -26,9 +26,9 @@ type Plan struct {
 	RefusedAt int
 }
 
-// DryRun asks what changes would do, one after the other, and makes none. A server that has
+// DryRun asks a server what changes would do, one after the other, and makes none. A server that has
 // no dry run refuses the request.
-func (c *Client) DryRun(ctx context.Context, changes []Change) (Plan, error) {
+func DryRun(ctx context.Context, c *Client, changes []Change) (Plan, error) {
 	type answer struct {
 		Before  *string `json:"before"`
 		After   *string `json:"after"`

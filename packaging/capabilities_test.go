@@ -117,8 +117,7 @@ func serveWith(t *testing.T, program string, capabilities []string, done *regexp
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	ended := cmd.Wait() // it is the end that matters
-	if late != nil || !met {
+	if ended := cmd.Wait(); late != nil || !met {
 		t.Errorf("capabilities: with %v the peer does not say %q (%v):\n%s", capabilities, done, ended, &talk)
 	}
 	return talk.String()

@@ -21,7 +21,7 @@ func keepOutOfDumps() error {
 		return fmt.Errorf("read the limit of core dumps: %w", err)
 	}
 	if was.Max <= 1 {
-		return nil // as the unit has it, whose filter of system calls lets nobody set it; 0 may not be raised
+		return nil // as the unit has it, whose filter of system calls forbids to set it; 0 may not be raised
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1}); err != nil {
 		return fmt.Errorf("limit core dumps of fence agents: %w", err)

@@ -27,7 +27,7 @@ func (f *Flags) DryRun(ctx context.Context, name string, changes []client.Change
 		tried[i] = i
 	}
 	for { // each round ends or leaves a change out
-		plan, err := web.DryRun(ctx, changes)
+		plan, err := client.DryRun(ctx, web, changes)
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ const redacted = "(redacted)"
 // in other words, too.
 const shortestSecret = 4
 
-// secretName matches the name or path of an attribute whose value is nobody's to see.
+// secretName matches the name or path of an attribute whose value must not be shown.
 var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|community|private|_key`)
 
 // NamesSecret reports whether an attribute of this name or path, as

@@ -31,7 +31,8 @@ type h2Flood func(f *http2.Framer, head []byte, n uint32) error
 // h2Floods are those that servers of HTTP/2 have fallen to.
 func h2Floods() map[string]h2Flood {
 	open := func(f *http2.Framer, head []byte, stream uint32, end bool) error {
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head, EndHeaders: true, EndStream: end})
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head, EndHeaders: true,
+			EndStream: end})
 	}
 	return map[string]h2Flood{
 		"rapid-reset": func(f *http2.Framer, head []byte, n uint32) error { // CVE-2023-44487
@@ -74,7 +75,8 @@ func joinHead(t *testing.T) []byte {
 	t.Helper()
 	var head bytes.Buffer
 	e := hpack.NewEncoder(&head)
-	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/v1/join"}} {
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "x"},
+		{":path", "/v1/join"}} {
 		if err := e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
 			t.Fatal(err)
 		}
