@@ -109,7 +109,8 @@ func (k *Keys) planRenewal() error {
 		return fmt.Sprintf("certificate of %s:\n  serial: %s\n  not_before: %s\n  not_after: %s\n", k.Self.Name, serial,
 			c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
 	}
-	return &plannedError{Planned{Before: shown(old, fmt.Sprintf("%x", old.SerialNumber)), After: shown(fresh.Leaf, "(new)")}}
+	return &plannedError{Planned{Before: shown(old, fmt.Sprintf("%x", old.SerialNumber)),
+		After: shown(fresh.Leaf, "(new)")}}
 }
 
 // RevokeOperator voids all that was issued to this name up to now.

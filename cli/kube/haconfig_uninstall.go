@@ -113,7 +113,8 @@ func othersAlive(ctx context.Context, peer term.Peer) (bool, error) {
 	return false, nil
 }
 
-func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig, in config.KubeCluster, dry bool) error {
+func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig, in config.KubeCluster,
+	dry bool) error {
 	where := ""
 	if in.Name != "" {
 		where = " in cluster " + in.Name

@@ -51,7 +51,8 @@ func TestDryRunIsACopy(t *testing.T) {
 			!strings.Contains(before, `"value": "(redacted)"`) || strings.Contains(before, "topsecret") {
 			t.Errorf("dry-run: before:\n%s%v", before, err)
 		}
-		for _, want := range []string{"rule " + other + ": {", "rule (new 1): {", "9007199254740993", "expectation compute: {"} {
+		for _, want := range []string{"rule " + other + ": {", "rule (new 1): {", "9007199254740993",
+			"expectation compute: {"} {
 			if !strings.Contains(after, want) {
 				t.Errorf("dry-run: after has no %s:\n%s", want, after)
 			}

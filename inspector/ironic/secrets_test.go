@@ -30,7 +30,8 @@ func TestRefusalsRepeatNoSecret(t *testing.T) {
 	c.AuthType, c.Username, c.Password = "http_basic", "u", "s3cret of ironic"
 	_, err := dial(t, c).PatchNode(t.Context(), node1, []Patch{
 		{Op: "add", Path: "/driver_info/ipmi_password", Value: secret},
-		{Op: "add", Path: "/driver_info", Value: map[string]any{"redfish_password": "s3cret of redfish", "redfish_address": "b"}},
+		{Op: "add", Path: "/driver_info",
+			Value: map[string]any{"redfish_password": "s3cret of redfish", "redfish_address": "b"}},
 		{Op: "add", Path: "/extra/colour", Value: "s3cret-less green"},
 	})
 	said := asIronic(t, err).Error()

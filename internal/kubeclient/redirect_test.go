@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,9 +15,10 @@ import (
 
 // An API server, or what stands in its place, sends nobody elsewhere with our token.
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	reached := make(chan string, 4) // closed by nobody: the server writes while it runs
+	var reached atomic.Pointer[string]
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		reached <- r.Header.Get("Authorization")
+		shown := r.Header.Get("Authorization")
+		reached.Store(&shown)
 	}))
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/api/v1/nodes", http.StatusFound))
@@ -36,8 +38,8 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {token:
 		t.Fatal(err)
 	}
 	err = core.Get().Resource("nodes").MaxRetries(0).Do(t.Context()).Error()
-	if len(reached) > 0 {
-		t.Errorf("kube-redirect: a redirect was followed, with Authorization %q", <-reached)
+	if shown := reached.Load(); shown != nil {
+		t.Errorf("kube-redirect: a redirect was followed, with Authorization %q", *shown)
 	}
 	if err == nil {
 		t.Error("kube-redirect: the answer to a redirect was taken for one of the API server")

@@ -33,7 +33,8 @@ as it is, and so does every record of a node that was introspected here since.
 Rules come behind those that are there; one that was deleted here comes back.`,
 		Example: "trivet-import load inspector.jsonl --dry-run",
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "check everything, print what would be written, as a diff, and the report; write nothing")
+	c.Flags().BoolVar(&dry, "dry-run", false,
+		"check everything, print what would be written, as a diff, and the report; write nothing")
 	c.Flags().StringSliceVar(&skip, "skip", nil, "UUID of a rule or record to leave out; may be repeated")
 	c.Flags().StringVar(&socket, "socket", t.Variable("TRIVET_SOCKET", config.Default().Socket),
 		"control interface of the peer; or $TRIVET_SOCKET")
