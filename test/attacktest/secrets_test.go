@@ -142,7 +142,7 @@ func (s *secretSite) use() {
 		return err == nil && len(all) == 2 && all[0].State != "processing" && all[0].State != "waiting" &&
 			all[1].State != "processing" && all[1].State != "waiting"
 	})
-	if said := s.run(-1, "introspection", "status", strictNode); !strings.Contains(said, "apply patch") {
+	if said := s.run(-1, "introspection", "status", strictNode, "-o", "json"); !strings.Contains(said, "apply patch") {
 		s.Errorf("Ironic's refusal, which repeats what it was sent, is not told: %s", said)
 	}
 	s.logIn(mistyped)
