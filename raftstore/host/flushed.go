@@ -15,7 +15,9 @@ import (
 // 0.3 s with 100,000 machines.
 const flushEvery = 4 << 20
 
-// flushed is a store of snapshots whose bytes go to the disk while they are written.
+// flushed is a store of snapshots whose bytes go to the disk while they are written. raft syncs
+// the files of a snapshot and the folder of all snapshots, but not the one that the files are in: a
+// power cut may leave that one empty, on a file system that does not sync names with their files.
 type flushed struct {
 	raft.SnapshotStore
 	dir string // which raft.FileSnapshotStore was made with
@@ -34,7 +36,20 @@ func (s flushed) Create(version raft.SnapshotVersion, index, term uint64, server
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("flush a snapshot: %w", err), sink.Cancel())
 	}
+	// raft has made both files, and gives neither another name.
+	if err := syncFolder(filepath.Dir(file.Name())); err != nil {
+		return nil, errors.Join(fmt.Errorf("flush a snapshot: %w", err), file.Close(), sink.Cancel())
+	}
 	return &flushedSink{SnapshotSink: sink, file: file}, nil
+}
+
+// syncFolder waits until the disk has the names in a folder.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // flushedSink is a snapshot that is being written, by one goroutine.
