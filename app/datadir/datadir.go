@@ -72,7 +72,7 @@ type Dir struct {
 func Open(root string) (*Dir, error) { return openDataDir(root, nil) }
 
 func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
-	if err := os.MkdirAll(root, 0o700); err != nil {
+	if err := makeRoot(filepath.Clean(root)); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	f, err := lockIn(root, os.O_CREATE|os.O_RDWR)
@@ -84,6 +84,31 @@ func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// makeRoot makes the directory where it is missing. Until a peer lives in it, each opening waits until
+// the disk has its name, and those of the folders above that it made: without them, a power cut would
+// take all that is below.
+func makeRoot(root string) error {
+	names := []string{root}
+	for at := filepath.Dir(root); at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		names = append(names, at)
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(root, peerFolder)); err == nil {
+		return nil
+	}
+	for _, name := range names {
+		if err := SyncName(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Look is Open for a dry run: it locks the directory, if there is one, and changes

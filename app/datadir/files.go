@@ -3,8 +3,10 @@ package datadir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // writeFile creates a file and waits until the disk has it.
@@ -49,4 +51,14 @@ func Sync(path string) error {
 		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil
+}
+
+// SyncName waits until the disk has the name of a file in its directory, unless that is one that
+// this user may not read, or that cannot be written and so has had the name for long.
+func SyncName(path string) error {
+	err := Sync(filepath.Dir(path))
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
 }

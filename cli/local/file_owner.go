@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/internal/serviceuser"
 )
 
@@ -26,8 +27,8 @@ func service() (who serviceuser.Account, ok bool) {
 	return serviceuser.Named()
 }
 
-// WriteWhole has write make a file at path, which is there whole or not at all. Until
-// write changes that, its owner alone may read it.
+// WriteWhole has write make a file at path, which is there whole or not at all, and on the disk
+// with its name when it returns. Until write changes that, its owner alone may read it.
 func WriteWhole(path string, write func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -42,7 +43,7 @@ func WriteWhole(path string, write func(*os.File) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	return datadir.SyncName(path)
 }
 
 // Replace puts a file in its place. What was there keeps its owner; a secret goes to
