@@ -40,12 +40,17 @@ func (d *Dir) Depart(dep Departure) error {
 	return replaceFile(filepath.Join(d.root, departureFile), append(text, '\n'))
 }
 
-// forgetDeparture is for a directory in which a peer lives again.
+// forgetDeparture is for a directory in which a peer is to live again. The disk has that before the
+// peer gets its name: a power cut may keep the later of two changes and lose the earlier.
 func (d *Dir) forgetDeparture() error {
-	if err := os.Remove(filepath.Join(d.root, departureFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(filepath.Join(d.root, departureFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	return nil
+	return d.do("sync", d.root, func() error { return Sync(d.root) })
 }
 
 // Departed reads the record in the data directory at root, also while another

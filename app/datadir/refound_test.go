@@ -174,6 +174,7 @@ type faults struct {
 	synced map[string]bool
 	t      *testing.T
 	root   string
+	lost   bool // a power cut may take back that the departure was forgotten
 }
 
 func (f *faults) change(op, path string) error {
@@ -181,6 +182,14 @@ func (f *faults) change(op, path string) error {
 	f.steps = append(f.steps, op+" "+filepath.Base(path))
 	if op == "sync" {
 		f.synced[path] = true
+	}
+	switch _, err := os.Stat(filepath.Join(f.root, departureFile)); {
+	case op == "remove" && filepath.Base(path) == departureFile:
+		f.lost = err == nil
+	case op == "sync" && path == f.root:
+		f.lost = false
+	case op == "rename" && filepath.Base(path) == peerFolder && f.lost:
+		f.t.Error("departure-before-the-peer: a power cut may leave the peer with the record that it is no member")
 	}
 	if op == "rename" && strings.HasPrefix(filepath.Base(path), foundedPrefix) {
 		f.allSynced()
