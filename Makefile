@@ -171,6 +171,7 @@ e2e-long: as-root ## The same with the trials that take hours (as root)
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h -parallel 3 -skip '$(measured)' ./test/labtest
 	TRIVET_E2E_LONG=1 go test -tags e2e -count=1 -timeout 6h ./firewall/... ./packaging/... ./test/netns
 	TRIVET_SIM_DAMAGES=20000 TRIVET_E2E_KILLS=2000 go test -tags e2e -count=1 -timeout 6h -run 'DamageIsNever|LostWhenKilled' ./raftstore/host
+	TRIVET_POWERCUTS=3000 go test -tags e2e -count=1 -timeout 6h ./test/powercut
 
 # Debian's qemu-system-x86, ipxe-qemu, ipxe and ovmf; what else is missing a test
 # names. TRIVET_E2E_PXE_BOOTS (10) says how often each is tried, and

@@ -37,15 +37,17 @@ func targets() []target {
 	return append([]target{
 		{
 			name:  "e2e-process",
-			about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
-			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/sandbox/", "test/simtest/",
-				"test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
-			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq", "tmux"},
+			about: "programs as processes: scripts of the command line, lease run, attacks, power cuts, quick start, demo",
+			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/powercut/", "test/sandbox/",
+				"test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"},
+				every...),
+			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq", "tmux", "strace"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence",
 					"./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
 				{tests: []string{"-run", "^TestSecondTransferWedgesRaft$", "./test/simtest"}},
 				{tests: []string{"./test/attacktest"}},
+				{tests: []string{"./test/powercut"}},
 				{command: []string{"make", "demo"}},
 				{command: []string{"make", "quickstart"}},
 			},
