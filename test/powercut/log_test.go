@@ -41,26 +41,57 @@ func ofTheLog(t *testing.T, sum *tally) {
 				t.Fatal(err)
 			}
 			for run, store := range life {
-				recordLog(t, traces, dir, store, fmt.Sprint(run*entriesEach))
+				recordLog(t, traces, dir, store, run*entriesEach, entriesEach)
 			}
-			ended(t, traces)
 			if err := r.Read(traces); err != nil {
 				t.Fatal(err)
 			}
-			sum.cutAll(t, r, JudgeLog)
+			sum.cutAll(t, r, sum.wanted, JudgeLog)
+			sum.cutAgain(t, r, life[0])
 		})
 	}
 }
 
-// recordLog records a process that writes to the log.
-func recordLog(t *testing.T, traces, dir, store, from string) {
+// cutAgain cuts the power twice: while a process starts on what the first power cut has left, and writes.
+func (sum *tally) cutAgain(t *testing.T, r *Recording, store string) {
 	t.Helper()
-	c := exec.Command(script(t, traces, "store", "write"), "write", store, from, "--data-dir", dir)
+	const each, of = 30, 3 * 30
+	n := 0
+	_, err := r.Cuts(of, sum.seed+1, t.TempDir(), func(c Cut, dir string, claims Claims) {
+		if n++; n%each != each/2 {
+			return
+		}
+		traces := t.TempDir()
+		again, err := Start(c.String()+", and again", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []Said
+		for name, value := range claims { // order-free: all at once
+			said = append(said, Said{Name: name, Value: value})
+		}
+		recordLog(t, traces, dir, store, 10*entriesEach, 40)
+		if err := again.Read(traces, said...); err != nil {
+			t.Fatal(err)
+		}
+		sum.cutAll(t, again, sum.wanted/3, JudgeLog)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordLog records a process that writes so many numbers to the log.
+func recordLog(t *testing.T, traces, dir, store string, from, count int) {
+	t.Helper()
+	c := exec.Command(script(t, traces, "store", "write"), "write", store, fmt.Sprint(from), fmt.Sprint(count),
+		"--data-dir", dir)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	if err := c.Run(); err != nil {
 		t.Fatalf("%v: %s", err, out.Bytes())
 	}
+	ended(t, traces)
 }
 
 // makeLog makes the log of a cluster of one, which is on the disk.
@@ -112,11 +143,11 @@ func (n nobody) Close() error           { n.close(); return nil }
 const entriesEach = 1600
 
 // writeLog is a peer's raft: it leads, writes entries and snapshots, and stops. Its arguments are the verb,
-// the store, the number before the first that is written, and --data-dir with the folder.
+// the store, the number before the first that is written, how many are, and --data-dir with the folder.
 func writeLog(args []string) error {
-	store, dir := args[1], args[4]
-	var from int
-	if _, err := fmt.Sscan(args[2], &from); err != nil {
+	store, dir := args[1], args[5]
+	var from, count int
+	if _, err := fmt.Sscan(args[2]+" "+args[3], &from, &count); err != nil {
 		return err
 	}
 	open := host.Open
@@ -140,8 +171,8 @@ func writeLog(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err = lead(ctx, s)
-	for at := from; err == nil && at < from+entriesEach; at += entriesEach / 4 {
-		if err = propose(ctx, s, at, at+entriesEach/4); err == nil && at != from {
+	for at := from; err == nil && at < from+count; at += count / 4 {
+		if err = propose(ctx, s, at, at+count/4); err == nil && at != from {
 			err = s.Snapshot(ctx)
 		}
 	}

@@ -170,10 +170,10 @@ type tally struct {
 }
 
 // cutAll cuts the power at states of a recording. What a judge says fails the test.
-func (sum *tally) cutAll(t *testing.T, r *Recording, judge func(dir, store string, c Claims) error) {
+func (sum *tally) cutAll(t *testing.T, r *Recording, wanted int, judge func(dir, store string, c Claims) error) {
 	t.Helper()
 	n := 0
-	states, err := r.Cuts(sum.wanted, sum.seed, t.TempDir(), func(c Cut, dir string, claims Claims) {
+	states, err := r.Cuts(wanted, sum.seed, t.TempDir(), func(c Cut, dir string, claims Claims) {
 		n++
 		// either store opens what the other has left, and a second start finds what the first did
 		for _, store := range []string{Stores[n%2], Stores[n/2%2]}[:1+n/4%2] {

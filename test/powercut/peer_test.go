@@ -148,7 +148,8 @@ func (s *story) cut(sum *tally) {
 	if err := s.recording.Read(s.traces, s.said...); err != nil {
 		s.Fatal(err)
 	}
-	sum.cutAll(s.T, s.recording, func(dir, store string, c Claims) error { return JudgePeers(dir, names, store, c) })
+	sum.cutAll(s.T, s.recording, sum.wanted,
+		func(dir, store string, c Claims) error { return JudgePeers(dir, names, store, c) })
 }
 
 // ofAPeer cuts the power while a peer is made, writes, is killed, changes its log store, gets
