@@ -57,6 +57,7 @@ type State interface {
 // or it ended. Certificates alone prove too much: they are valid for weeks.
 type Access struct {
 	end       pki.Endpoint
+	network   Network
 	log       *slog.Logger
 	state     atomic.Pointer[State] // nil before Follow
 	joined    []membership.Member   // see NewAccess, as of removed
@@ -96,7 +97,8 @@ type Known struct {
 // its join was told what is known.
 func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
 	a := &Access{
-		end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(),
+		end: end, network: HostNetwork{}, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool),
+		inquiry:   newInquiry(),
 		followed:  make(chan struct{}),
 		witnesses: &witnesses{inquiry: newInquiry(), examined: make(chan struct{})}, lookup: net.DefaultResolver.LookupHost,
 	}
@@ -110,6 +112,10 @@ func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
 	}
 	return a
 }
+
+// Over makes every connection of this peer go over another network than the host's own.
+// It is called before any connection is made.
+func (a *Access) Over(n Network) { a.network = n }
 
 // memberAt returns what a server address says of a member.
 func memberAt(server string) (m membership.Member, ok bool) {
@@ -214,7 +220,7 @@ func (a *Access) dial(ctx context.Context, peer, hostport, protocol string) (net
 	if err := a.whyRemoved(peer); err != nil {
 		return nil, err
 	}
-	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(a.end, peer, protocol))
+	conn, err := dialTLS(ctx, a.network, hostport, pki.ClientTLS(a.end, peer, protocol))
 	if err != nil {
 		return nil, err
 	}

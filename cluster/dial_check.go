@@ -14,7 +14,7 @@ import (
 // hangs up: what a connection that is kept cannot tell, since firewalls let what
 // is established pass.
 func (f *Forwarder) Greet(ctx context.Context, m membership.Member) error {
-	conn, err := dialTLS(ctx, m.Address, pki.ClientTLS(f.access.end, m.ID, protocolHTTP))
+	conn, err := dialTLS(ctx, f.access.network, m.Address, pki.ClientTLS(f.access.end, m.ID, protocolHTTP))
 	if err != nil {
 		return err
 	}

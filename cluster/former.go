@@ -69,7 +69,8 @@ func (a *Access) AskFormer(ctx context.Context, f membership.FormerMember) error
 // sight of its certificate, as raft's dialler does.
 func (a *Access) askFormerAt(ctx context.Context, address string) error {
 	var found pki.Identity
-	conn, err := dialTLS(ctx, address, pki.InquiryTLS(a.end, protocolHTTP, func(id pki.Identity) { found = id }))
+	conn, err := dialTLS(ctx, a.network, address,
+		pki.InquiryTLS(a.end, protocolHTTP, func(id pki.Identity) { found = id }))
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}

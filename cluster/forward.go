@@ -295,7 +295,7 @@ func (f *Forwarder) Certificate(ctx context.Context, address string) (*x509.Cert
 	if !ok {
 		return nil, fmt.Errorf("server address %q is not ID@host:port", address)
 	}
-	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(f.access.end, id, protocolHTTP))
+	conn, err := dialTLS(ctx, f.access.network, hostport, pki.ClientTLS(f.access.end, id, protocolHTTP))
 	if err != nil {
 		return nil, err
 	}

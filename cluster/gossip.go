@@ -53,6 +53,8 @@ type GossipOptions struct {
 	Listen      string // host:port to bind
 	Advertise   string // host:port told to others; empty: what is bound
 	Ring        Ring
+	// Transport, if set, carries gossip in the place of UDP and TCP at Listen.
+	Transport memberlist.NodeAwareTransport
 	// Seeds returns the gossip addresses of the other members.
 	Seeds func() []string
 	// Hosts returns the addresses, host or host:port, from which members may open
@@ -121,20 +123,25 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 
 // create binds the port and starts memberlist on it.
 func (g *Gossip) create(c *memberlist.Config) error {
-	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
-		BindAddrs: []string{c.BindAddr}, BindPort: c.BindPort, Logger: c.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	if c.BindPort == 0 {
-		c.BindPort = inner.GetAutoBindPort()
-		if c.AdvertisePort == 0 {
-			c.AdvertisePort = c.BindPort
+	inner := g.opts.Transport
+	if inner == nil {
+		bound, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+			BindAddrs: []string{c.BindAddr}, BindPort: c.BindPort, Logger: c.Logger,
+		})
+		if err != nil {
+			return err
 		}
+		if c.BindPort == 0 {
+			c.BindPort = bound.GetAutoBindPort()
+			if c.AdvertisePort == 0 {
+				c.AdvertisePort = c.BindPort
+			}
+		}
+		inner = bound
 	}
 	g.net = newGossipTransport(inner, g.opts)
 	c.Transport = g.net
+	var err error
 	if g.list, err = memberlist.Create(c); err != nil {
 		return errors.Join(err, g.net.Shutdown())
 	}

@@ -34,7 +34,7 @@ var errGossipTooLong = errors.New("the stream has more bytes than the state of a
 // of each. Datagrams pass: one costs at most 64 KiB, for as long as it takes to
 // find that its key is wrong, and its source is easily forged.
 type gossipTransport struct {
-	*memberlist.NetTransport
+	memberlist.NodeAwareTransport
 	hosts  func() []string         // of members: host or host:port
 	proven func(a netip.Addr) bool // a member's certificate has connected from there
 	log    *slog.Logger
@@ -48,9 +48,9 @@ type gossipTransport struct {
 	open     *admission.Table                    // streams, by host
 }
 
-func newGossipTransport(inner *memberlist.NetTransport, o GossipOptions) *gossipTransport {
+func newGossipTransport(inner memberlist.NodeAwareTransport, o GossipOptions) *gossipTransport {
 	t := &gossipTransport{
-		NetTransport: inner, hosts: o.Hosts, proven: o.Proven, log: o.Logger, out: make(chan net.Conn),
+		NodeAwareTransport: inner, hosts: o.Hosts, proven: o.Proven, log: o.Logger, out: make(chan net.Conn),
 		stop: make(chan struct{}), ended: make(chan struct{}), open: admission.NewTable(maxGossipStreams, maxGossipPerHost),
 	}
 	t.resolved.Store(&map[netip.Addr]bool{})
@@ -69,7 +69,7 @@ func (t *gossipTransport) DialTimeout(addr string, timeout time.Duration) (net.C
 // DialAddressTimeout implements memberlist.NodeAwareTransport: answers are bounded
 // as streams of others are.
 func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
-	conn, err := t.NetTransport.DialAddressTimeout(a, timeout)
+	conn, err := t.NodeAwareTransport.DialAddressTimeout(a, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.
 func (t *gossipTransport) Shutdown() (err error) {
 	t.once.Do(func() {
 		close(t.stop)
-		err = t.NetTransport.Shutdown() // waits for its listeners, which filter unblocks
+		err = t.NodeAwareTransport.Shutdown() // waits for its listeners, which filter unblocks
 		close(t.ended)
 		t.done.Wait()
 	})
@@ -91,7 +91,7 @@ func (t *gossipTransport) Shutdown() (err error) {
 func (t *gossipTransport) filter() {
 	for {
 		select {
-		case conn := <-t.NetTransport.StreamCh():
+		case conn := <-t.NodeAwareTransport.StreamCh():
 			stream := t.admit(conn)
 			if stream == nil {
 				_ = conn.Close() // nothing was said

@@ -120,7 +120,7 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 func (j Joiner) post(ctx context.Context, hostport, path string, verified *tls.Config, body []byte) (answer JoinAnswer,
 	err error) {
 	t := &http2.Transport{DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-		return dialTLS(ctx, hostport, verified)
+		return dialTLS(ctx, HostNetwork{}, hostport, verified)
 	}}
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+path, bytes.NewReader(body))

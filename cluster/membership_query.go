@@ -82,11 +82,12 @@ type inquiry struct {
 	verdicts map[string]*verdict // by server ID
 }
 
-// verdict is what an inquiry found; the lock is held while it is under way, so
-// that requests which come together share one.
+// verdict is what an inquiry found. Only the request that has the turn asks, so that
+// requests which come together share one inquiry. It is no mutex: in a bubble of testing/synctest time
+// passes while a goroutine waits for a channel, and the inquiry waits for time to pass.
 type verdict struct {
-	mu    sync.Mutex
-	at    time.Time // zero: never
+	turn  chan struct{} // capacity 1
+	at    time.Time     // zero: never
 	err   error
 	final bool // it does not change any more
 }
@@ -103,7 +104,7 @@ func (q *inquiry) verdict(id string) *verdict {
 	}
 	v, ok := q.verdicts[id]
 	if !ok {
-		v = &verdict{}
+		v = &verdict{turn: make(chan struct{}, 1)}
 		q.verdicts[id] = v
 	}
 	return v
@@ -113,8 +114,8 @@ func (q *inquiry) verdict(id string) *verdict {
 // objects.
 func (q *inquiry) askMembers(id string, members []membership.Member) error {
 	known := q.verdict(id)
-	known.mu.Lock()
-	defer known.mu.Unlock()
+	known.turn <- struct{}{} // an inquiry takes inquiryLimit at most
+	defer func() { <-known.turn }()
 	if known.at.IsZero() || time.Since(known.at) > verdictFor {
 		known.err = q.inquire(id, members)
 		known.at = time.Now()

@@ -58,8 +58,7 @@ type Port struct {
 
 // NewPort binds the address; Serve answers on it, to whom access allows.
 func NewPort(ctx context.Context, listen string, access *Access) (*Port, error) {
-	lc := net.ListenConfig{KeepAlive: keepAlive, Control: endWhenSilent}
-	ln, err := lc.Listen(ctx, "tcp", listen)
+	ln, err := access.network.Listen(ctx, listen)
 	if err != nil {
 		return nil, err // the caller knows the option
 	}
@@ -222,14 +221,10 @@ func (p *Port) DialPeer(ctx context.Context, id, hostport string) (net.Conn, err
 	return p.redial.connected(attempt, conn), nil
 }
 
-func dialTLS(ctx context.Context, hostport string, conf *tls.Config) (*tls.Conn, error) {
+func dialTLS(ctx context.Context, n Network, hostport string, conf *tls.Config) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
-	d := net.Dialer{KeepAlive: keepAlive}
-	if slices.Contains(conf.NextProtos, protocolHTTP) {
-		d.Control = endWhenSilent
-	}
-	raw, err := d.DialContext(ctx, "tcp", hostport)
+	raw, err := n.Dial(ctx, hostport, slices.Contains(conf.NextProtos, protocolHTTP))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestRaftDemandsTheRightCertificate(t *testing.T) {
 
 	// A client hears of the refusal when it reads: its own handshake ends first.
 	anonymous := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, NextProtos: []string{protocolRaft}}
-	conn, err := dialTLS(t.Context(), port.Addr().String(), anonymous)
+	conn, err := dialTLS(t.Context(), HostNetwork{}, port.Addr().String(), anonymous)
 	if err == nil {
 		if err := conn.SetDeadline(time.Now().Add(testwait.Bound(testwait.Limit))); err != nil {
 			t.Fatal(err)

@@ -69,8 +69,8 @@ func (a *Access) examine() {
 // answered, at most once in verdictFor.
 func (a *Access) witness(m membership.Member) error {
 	known := a.witnesses.inquiry.verdict(m.ID)
-	known.mu.Lock()
-	defer known.mu.Unlock()
+	known.turn <- struct{}{} // an inquiry takes inquiryLimit at most
+	defer func() { <-known.turn }()
 	if known.final || !known.at.IsZero() && time.Since(known.at) < verdictFor {
 		return known.err
 	}
