@@ -100,7 +100,8 @@ const portPackage = "test/testenv"
 // none: it is a harness, and neither owns the waits nor runs in a bubble as a whole.
 // What test/bench measures takes real time.
 func waits(pkg string) bool {
-	return within(pkg, "test") && !within(pkg, "test/bench") && pkg != waitPackage && pkg != "test/simtest"
+	return within(pkg, "test") && !within(pkg, "test/bench") && pkg != waitPackage && pkg != "test/simtest" &&
+		pkg != "test/simnet"
 }
 
 // hasPlace reports whether the house knows the package.
