@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +53,12 @@ type Cluster struct {
 	RolledBack func(p *Peer, err error)
 
 	hosts sync.Map // every *Peer that ever ran, by name
-	truth struct {
+	// roster is Peers for goroutines that run while a schedule replaces some; nil: Peers.
+	roster atomic.Pointer[[]*Peer]
+	// foundings counts how often a schedule has founded the cluster again.
+	foundings atomic.Int64
+	ports     *ports // nil: what peers say to each other is simulated
+	truth     struct {
 		sync.Mutex
 		view  fsm.View // at the highest index that newest has seen
 		known bool
@@ -95,9 +102,13 @@ func (c *Cluster) start() {
 }
 
 // newCluster seeds the disks of n peers that are all voters.
-func newCluster(t testing.TB, n int, seed uint64) *Cluster {
+func newCluster(t testing.TB, n int, seed uint64) *Cluster { return seedCluster(t, n, seed, nil) }
+
+// seedCluster is newCluster; the peers have ports of their own if those are not nil.
+func seedCluster(t testing.TB, n int, seed uint64, own *ports) *Cluster {
 	rng := NewRand(seed)
-	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng}
+	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng, ports: own}
+	own.join(c)
 	c.Net.acknowledges = func(host string) {
 		if p, ok := c.hosts.Load(host); ok {
 			p.(*Peer).step("acknowledge")
@@ -112,18 +123,46 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	c.RolledBack = func(p *Peer, err error) { c.Oracle.broken("rolled-back: %s: %v", p.Name, err) }
 	var voters []raftstore.Server
 	for i := range n {
-		p := &Peer{Name: fmt.Sprintf("h%d", i+1), Disk: NewDisk(rng), c: c}
-		p.Kernel = newKernel(c, p.Name)
+		p := c.newHost(fmt.Sprintf("h%d", i+1))
 		c.Peers = append(c.Peers, p)
 		c.hosts.Store(p.Name, p)
 		voters = append(voters, raftstore.Server{ID: p.Name, Address: p.address(), Voter: true})
 	}
 	state := c.founded()
 	for _, p := range c.Peers {
+		c.ports.key(p, state.View())
 		disk := p.Disk.Mount(nil)
 		c.must(host.Seed(raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()}, state, voters...))
 	}
 	return c
+}
+
+// newHost returns a host of this name with an empty disk.
+func (c *Cluster) newHost(name string) *Peer {
+	p := &Peer{Name: name, Disk: NewDisk(c.rng), c: c}
+	p.Kernel = newKernel(c, name)
+	c.ports.settle(p)
+	return p
+}
+
+// seats returns the peers; any goroutine may call it.
+func (c *Cluster) seats() []*Peer {
+	if now := c.roster.Load(); now != nil {
+		return *now
+	}
+	return c.Peers
+}
+
+// reseat puts a peer in the place of another, or of itself.
+func (c *Cluster) reseat(old, p *Peer) {
+	now := slices.Clone(c.Peers)
+	for i := range now {
+		if now[i] == old {
+			now[i] = p
+		}
+	}
+	c.Peers = now
+	c.roster.Store(&now)
 }
 
 // everyHost lists the hosts of all peers that ever ran.
@@ -137,11 +176,9 @@ func (c *Cluster) everyHost() (hosts []*Peer) {
 
 // founded is the first state, with every peer a member.
 func (c *Cluster) founded() *fsm.State {
+	cert, key := c.ports.authority()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
-		CACert:    []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"),
-		GossipKey: make([]byte, 32),
-		Member:    c.Peers[0].member(),
+		ClusterID: clusterID, CACert: cert, CAKey: key, GossipKey: make([]byte, 32), Member: c.Peers[0].member(),
 	}, time.Now())
 	c.must(err)
 	for i, p := range c.Peers[1:] {
@@ -153,7 +190,7 @@ func (c *Cluster) founded() *fsm.State {
 }
 
 func (p *Peer) member() membership.Member {
-	return membership.Member{ID: p.Name, Name: p.Name, Address: p.hostport(), Version: fsm.Version}
+	return membership.Member{ID: p.Name, Name: p.Name, Address: p.hostport(), Gossip: p.gossip, Version: fsm.Version}
 }
 
 // commit sends a command through the leader until it is answered.
@@ -191,6 +228,7 @@ func (c *Cluster) end() {
 		}
 	}
 	c.ends.Wait()
+	c.ports.linger()
 	for _, fault := range c.Oracle.Faults() {
 		c.T.Errorf("broken assertion %s", fault)
 	}
@@ -239,22 +277,29 @@ func (c *Cluster) newest() (fsm.View, bool) {
 
 func (c *Cluster) describe() (text string) {
 	for _, p := range c.Peers {
-		if core := p.Core(); core == nil {
-			text += fmt.Sprintf("%s is dead; ", p.Name)
-		} else {
-			stats := core.Store.Stats()
-			text += fmt.Sprintf("%s %s term %d applied %d token %v paused %v fit %v; ", p.Name, stats.Role, stats.Term,
-				stats.Applied, core.Runner.Token(), p.paused(), core.Fitness.Fit())
-		}
+		text += p.describe()
 	}
 	return text
+}
+
+func (p *Peer) describe() string {
+	core := p.Core()
+	if core == nil {
+		return fmt.Sprintf("%s is dead; ", p.Name)
+	}
+	stats, leader := core.Store.Stats(), ""
+	if l, ok := core.Store.Leader(); ok {
+		leader = l.ID
+	}
+	return fmt.Sprintf("%s %s term %d applied %d token %v paused %v fit %v follows %q of %v; ", p.Name, stats.Role,
+		stats.Term, stats.Applied, core.Runner.Token(), p.paused(), core.Fitness.Fit(), leader, core.Store.Servers())
 }
 
 // Leader returns the peer whose duties run, nil if none or more than one seem
 // to: that is no fault, a peer that is cut off takes a moment to notice.
 func (c *Cluster) Leader() *Peer {
 	var found *Peer
-	for _, p := range c.Peers {
+	for _, p := range c.seats() {
 		if core := p.Core(); core != nil && !p.paused() && !core.Runner.Token().IsZero() {
 			if found != nil {
 				return nil

@@ -47,7 +47,11 @@ func (j *diary) String() string {
 // logger returns the logger of one process: its lines go to the diary, and
 // raft, which says what it is about to do before it does it, waits at the gate.
 func (c *Cluster) logger(p *Peer, gate *Gate) *slog.Logger {
+	return slog.New(gate.Handler(c.plainLogger(p).Handler()))
+}
+
+// plainLogger is a logger that never waits.
+func (c *Cluster) plainLogger(p *Peer) *slog.Logger {
 	out := msgcheck.Writer(&c.diary, func(wrong string) { c.T.Errorf("a log line of %s is wrong: %s", p.Name, wrong) })
-	h := slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})
-	return slog.New(gate.Handler(h)).With("host", p.Name)
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})).With("host", p.Name)
 }

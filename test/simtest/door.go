@@ -41,6 +41,13 @@ func (t *PortTable) Set(ports ...ironicports.Port) {
 	t.ports = ports
 }
 
+// all returns the list.
+func (t *PortTable) all() []ironicports.Port {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ports
+}
+
 // Away makes every list fail, or none.
 func (t *PortTable) Away(away bool) {
 	t.mu.Lock()

@@ -75,6 +75,12 @@ func (c *Cluster) Found(p *Peer, lost ...string) {
 	}
 }
 
+// storage is the disk of a host whose peer is stopped.
+func (p *Peer) storage() raftstore.Storage {
+	disk := p.Disk.Mount(nil)
+	return raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()}
+}
+
 // adopt puts a host into an incarnation.
 func (c *Cluster) adopt(name string, incarnation uint64) {
 	c.Net.found(name, incarnation, func(old string) { c.Peer(old).superseded() })
@@ -89,6 +95,16 @@ func (o *Oracle) found(peer string, incarnation uint64) {
 		o.histories = make(map[string]uint64)
 	}
 	o.histories[peer] = incarnation
+}
+
+// foundLike notes that elections of a peer are of the history of another's.
+func (o *Oracle) foundLike(like, peer string) {
+	o.mu.Lock()
+	history, known := o.histories[like]
+	o.mu.Unlock()
+	if known {
+		o.found(peer, history)
+	}
 }
 
 // superseded ends the process in order, as the daemon does that learns that its

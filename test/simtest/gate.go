@@ -62,13 +62,13 @@ func (g *Gate) Killed() bool {
 }
 
 // Paused reports whether the process is stopped.
-func (g *Gate) Paused() bool { return g.wait() != nil }
+func (g *Gate) Paused() bool { return g.Stopped() != nil }
 
 // Wait returns true once the process runs, or false if done was closed before
 // that. A nil done waits as long as it takes.
 func (g *Gate) Wait(done <-chan struct{}) bool {
 	for {
-		stopped := g.wait()
+		stopped := g.Stopped()
 		if stopped == nil {
 			return true
 		}
@@ -80,7 +80,8 @@ func (g *Gate) Wait(done <-chan struct{}) bool {
 	}
 }
 
-func (g *Gate) wait() <-chan struct{} {
+// Stopped returns nil while the process runs, else a channel that is closed when it goes on.
+func (g *Gate) Stopped() <-chan struct{} {
 	if g == nil {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (s *Site) mustBegin(nodes []string) {
 // reports whether one did.
 func (s *Site) begin(node string) bool {
 	for range 20 {
-		p := s.c.Peers[s.c.rng.IntN(len(s.c.Peers))]
+		p := s.c.someone()
 		if core := p.Core(); core != nil && !p.paused() {
 			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 			err := core.Service.Start(ctx, node, true)

@@ -213,6 +213,13 @@ func (n *kubeNode) wake() {
 	n.cut = false
 }
 
+// startByHand wires the BMC of a machine right and starts it again by hand.
+func (n *kubeNode) startByHand() {
+	n.lies, n.apart, n.hidden = false, false, false
+	n.darken()
+	n.wake()
+}
+
 // reaches reports whether a machine that runs reaches the API server.
 func (n *kubeNode) reaches() bool { return !n.cut && !n.apart }
 

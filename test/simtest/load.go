@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
@@ -24,6 +24,8 @@ type Load struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 	all  []*writer
+	// era counts what takes acknowledged writes back: restores.
+	era atomic.Int64
 }
 
 // slots is how many keys a writer has: a lost write shows until as many later
@@ -32,9 +34,9 @@ const slots = 16
 
 // writer writes the numbers 1, 2, 3 … to its keys, in turn.
 type writer struct {
-	c     *Cluster
-	peers []*Peer // as of the start
-	key   string
+	c   *Cluster
+	of  *Load
+	key string
 
 	mu     sync.Mutex
 	newest [slots]ackedWrite // of each key
@@ -60,7 +62,7 @@ func (c *Cluster) StartLoad(n int) *Load {
 	l := &Load{c: c, stop: stop}
 	c.loads = append(c.loads, l)
 	for i := range n {
-		w := &writer{c: c, peers: slices.Clone(c.Peers), key: fmt.Sprintf("writer-%d", i)}
+		w := &writer{c: c, of: l, key: fmt.Sprintf("writer-%d", i)}
 		l.all = append(l.all, w)
 		l.done.Go(func() { w.run(ctx) })
 	}
@@ -96,7 +98,7 @@ func (w *writer) run(ctx context.Context) {
 // write sends the next number through some living peer. A write of unknown
 // outcome is never repeated under another request: the next number follows.
 func (w *writer) write() {
-	p := w.peers[w.c.rng.IntN(len(w.peers))]
+	p, era := w.c.someone(), w.of.era.Load()
 	core := p.Core()
 	if core == nil {
 		return
@@ -118,9 +120,43 @@ func (w *writer) write() {
 	}
 	w.mu.Lock()
 	w.acked++
+	if w.of.era.Load() != era { // a restore may have taken it back
+		w.mu.Unlock()
+		return
+	}
 	w.newest[n%slots] = ackedWrite{n, wrote.Index}
 	w.mu.Unlock()
-	w.read(p, n)
+	w.read(p, n, era)
+}
+
+// someone is any peer.
+func (c *Cluster) someone() *Peer {
+	all := c.seats()
+	return all[c.rng.IntN(len(all))]
+}
+
+// Acknowledged is what was acknowledged up to a moment.
+type Acknowledged map[*writer][slots]ackedWrite
+
+// Acknowledged returns what the cluster may not lose from now on.
+func (l *Load) Acknowledged() Acknowledged {
+	all := make(Acknowledged)
+	for _, w := range l.all {
+		w.mu.Lock()
+		all[w] = w.newest
+		w.mu.Unlock()
+	}
+	return all
+}
+
+// TakeBack says that a backup with this content is restored.
+func (l *Load) TakeBack(to Acknowledged) {
+	l.era.Add(1)
+	for _, w := range l.all {
+		w.mu.Lock()
+		w.newest = to[w]
+		w.mu.Unlock()
+	}
 }
 
 // once commits something that cannot happen twice, every few writes: a repeat
@@ -142,12 +178,12 @@ func (w *writer) once(session *cluster.Session) {
 
 // read checks a linearizable read through another peer every few writes: it
 // must show the newest acknowledged write, or a later one of unknown outcome.
-func (w *writer) read(wrote *Peer, acked int) {
+func (w *writer) read(wrote *Peer, acked int, era int64) {
 	const every = 8
 	if w.trials++; w.trials%every != 0 {
 		return
 	}
-	p := w.peers[w.c.rng.IntN(len(w.peers))]
+	p := w.c.someone()
 	core := p.Core()
 	if core == nil || p == wrote {
 		return
@@ -158,7 +194,7 @@ func (w *writer) read(wrote *Peer, acked int) {
 	if err != nil {
 		return // no promise about availability here
 	}
-	if n, _ := number(v, w.slot(acked)); n < acked {
+	if n, _ := number(v, w.slot(acked)); n < acked && w.of.era.Load() == era {
 		w.c.Oracle.broken("linearizable-read: %s shows %s = %d, %d was acknowledged before", p.Name, w.slot(acked), n, acked)
 	}
 }

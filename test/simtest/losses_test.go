@@ -3,6 +3,7 @@ package simtest
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -28,29 +29,45 @@ func countFrom(t *testing.T, name string, usual int) int {
 
 // TestLosses is the promise of the log, attacked: leaders lost in every way,
 // in turn and under load. Bubbles of 40 losses run side by side, so that the
-// log of each stays short.
+// log of each stays short. The seed (TRIVET_SIM_SEED) decides what is lost when.
 func TestLosses(t *testing.T) {
 	const perBubble = 40
-	began := time.Now()
-	total := lossesWanted(t)
+	began, before := time.Now(), processorTime()
+	total, first := lossesWanted(t), countFrom(t, seedEnv, 1)
+	var leaderships, writes atomic.Int64
 	t.Run("bubbles", func(t *testing.T) {
 		for i := range (total + perBubble - 1) / perBubble {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				Simulate(t, 3, uint64(i+1), func(c *Cluster) { lose(c, min(perBubble, total-i*perBubble)) })
+				peers := 3
+				if i%4 == 3 {
+					peers = 5
+				}
+				Simulate(t, peers, uint64(first+i), func(c *Cluster) {
+					writes.Add(int64(lose(c, min(perBubble, total-i*perBubble))))
+					leaderships.Add(int64(c.Oracle.Leaderships()))
+				})
 			})
 		}
 	})
 	took := time.Since(began)
+	sum := siteFigures{leaderships: leaderships.Load(), faults: int64(total), writes: writes.Load()}
+	sum.report(t, "losses", took, processorTime()-before)
 	t.Logf("%d losses in %v: %.0f a minute", total, took.Round(time.Millisecond), float64(total)/took.Minutes())
 }
 
-func lose(c *Cluster, n int) {
+// lose loses n leaders, in each way first and then as the seed decides, and returns how many
+// writes were acknowledged meanwhile.
+func lose(c *Cluster, n int) int {
 	load := c.StartLoad(4)
 	var worst time.Duration
 	losses := Losses()
 	for i := range n {
-		worst = max(worst, c.Lose(losses[i%len(losses)]))
+		how := losses[i%len(losses)]
+		if i >= len(losses) {
+			how = losses[c.rng.IntN(len(losses))]
+		}
+		worst = max(worst, c.Lose(how))
 	}
 	load.Stop()
 	c.Agree(successionLimit)
@@ -60,6 +77,7 @@ func lose(c *Cluster, n int) {
 	}
 	c.T.Logf("%d leaderships, %d writes acknowledged, longest without a leader %v", c.Oracle.Leaderships(), load.Acked(),
 		worst)
+	return load.Acked()
 }
 
 func TestFivePeersLoseTwo(t *testing.T) {

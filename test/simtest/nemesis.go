@@ -23,6 +23,8 @@ type nemesis struct {
 	joined  int                    // extra members so far
 	gone    atomic.Pointer[Peer]   // the newest extra member whose removal is committed
 	struck  map[string]int         // faults that took effect, by kind
+	under   sync.Map               // commands under way, with the newest answer
+	operator
 }
 
 // faultKind is one way in which something goes wrong.
@@ -106,6 +108,14 @@ var faultKinds = map[string]faultKind{
 	"node-cut":    {resource: "kube nodes", shared: true, strike: (*nemesis).cutNode},
 }
 
+// kindOf returns a kind of fault by its name.
+func kindOf(name string) faultKind {
+	if kind, ok := faultKinds[name]; ok {
+		return kind
+	}
+	return operatorKinds[name]
+}
+
 func newNemesis(c *Cluster, kube *KubeSite) *nemesis {
 	return &nemesis{
 		c: c, kube: kube, busy: make(map[string]bool), down: make(map[*Peer]bool), ending: make(map[*Peer]<-chan error),
@@ -123,13 +133,9 @@ const (
 // run carries out a schedule and undoes every fault.
 func (n *nemesis) run(s Schedule) {
 	n.c.T.Helper()
-	defer func() { // of a run that failed
-		if n.extra != nil {
-			n.c.must(n.extra.Kill())
-		}
-	}()
 	began := time.Now()
 	undo := make(map[int]func())
+	defer func() { n.abandon(undo) }()
 	for _, e := range s.events() {
 		for wait := e.at - time.Since(began); wait > 0; wait = e.at - time.Since(began) {
 			time.Sleep(min(wait, look)) // in a bubble
@@ -139,6 +145,7 @@ func (n *nemesis) run(s Schedule) {
 			undo[e.fault] = n.begin(s[e.fault])
 		} else if undo[e.fault] != nil {
 			undo[e.fault]()
+			delete(undo, e.fault)
 		}
 	}
 	ended := make(chan struct{})
@@ -153,28 +160,48 @@ func (n *nemesis) run(s Schedule) {
 		default:
 			return false
 		}
-		return n.extra == nil && !slices.ContainsFunc(n.c.Peers, func(p *Peer) bool { return p.Core() == nil || p.Exited() })
+		return n.extra == nil && n.leaves == nil &&
+			!slices.ContainsFunc(n.c.Peers, func(p *Peer) bool { return p.Core() == nil || p.Exited() })
 	})
+}
+
+// abandon ends what a run that failed has begun.
+func (n *nemesis) abandon(undo map[int]func()) {
+	for _, end := range undo {
+		if end != nil {
+			end()
+		}
+	}
+	if n.extra != nil {
+		n.c.T.Logf("%s has not left: told %v, removal committed %v, %s", n.extra.Name, n.extra.told.Load(),
+			n.gone.Load() == n.extra, n.extra.describe())
+		n.c.must(n.extra.Kill())
+	}
+	n.under.Range(func(what, last any) bool {
+		n.c.T.Logf("under way still: %v: %v", what, last)
+		return true
+	})
+	n.running.Wait()
 }
 
 // begin strikes, unless something of what the fault takes is taken already.
 func (n *nemesis) begin(f Fault) (undo func()) {
-	kind := faultKinds[f.Kind]
+	kind := kindOf(f.Kind)
 	p := n.leader()
 	if f.Host != leaderHost {
-		p = n.c.Peer(f.Host)
+		p = n.at(f.Host)
 	}
 	if p == nil {
 		p = n.c.Peers[int(f.At)%len(n.c.Peers)] // nobody leads: some host, the same one each time
 	}
 	var other *Peer
-	resource := kind.resource + " of " + p.Name
+	resource := kind.resource + " of " + p.hostName()
 	if kind.shared {
 		resource = kind.resource
 	}
 	if kind.link {
-		other = n.c.Peer(f.Peer)
-		resource += " to " + other.Name
+		other = n.at(f.Peer)
+		resource += " to " + other.hostName()
 	}
 	if other == p || n.busy[resource] {
 		return nil
@@ -189,6 +216,16 @@ func (n *nemesis) begin(f Fault) (undo func()) {
 		end()
 		n.busy[resource] = false
 	}
+}
+
+// at is the peer on a host.
+func (n *nemesis) at(host string) *Peer {
+	for _, p := range n.c.Peers {
+		if p.hostName() == host {
+			return p
+		}
+	}
+	return n.c.Peer(host)
 }
 
 // leader is the host that leads, be it the extra member; nil if none or more than one
@@ -210,6 +247,7 @@ func (n *nemesis) restart() {
 		n.c.must(n.extra.Kill())
 		n.extra = nil
 	}
+	n.replaceLeft()
 	for _, p := range n.c.Peers {
 		n.restartOn(p)
 	}
@@ -230,11 +268,11 @@ func (n *nemesis) restartOn(p *Peer) {
 	if p.Exited() {
 		n.c.must(p.Kill())
 	}
-	if n.down[p] || p.Core() != nil || p.Disk.hung() != nil || time.Since(n.started[p]) < restartAfter {
+	if n.down[p] || p.waits.Load() || p.Core() != nil || p.Disk.hung() != nil || time.Since(n.started[p]) < restartAfter {
 		return
 	}
 	n.started[p] = time.Now()
-	if err := p.Start(); err != nil && !n.busy[ofDisk+" of "+p.Name] {
+	if err := p.Start(); err != nil && !n.busy[ofDisk+" of "+p.hostName()] {
 		n.c.T.Fatalf("start %s: %v", p.Name, err)
 	}
 }
@@ -300,6 +338,12 @@ func slowDisk(_ *nemesis, p, _ *Peer) (undo func()) {
 func skewed(by time.Duration) func(*nemesis, *Peer, *Peer) func() {
 	return func(_ *nemesis, p, _ *Peer) func() {
 		p.SetSkew(by)
-		return func() { p.SetSkew(0) }
+		return func() {
+			for _, q := range p.c.everyHost() { // another peer may be on the host by now
+				if q.hostName() == p.hostName() {
+					q.SetSkew(0)
+				}
+			}
+		}
 	}
 }

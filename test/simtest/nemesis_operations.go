@@ -60,18 +60,23 @@ const operationsLimit = 5 * time.Minute
 // It may have been carried out before: the nemesis asks for what is idempotent.
 func (n *nemesis) commit(cmd fsm.Command, enough ...fsm.Code) {
 	var last error
+	defer n.under.Delete(&last)
 	for end := time.Now().Add(operationsLimit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // in a bubble
-		core := n.c.Peers[n.c.rng.IntN(len(n.c.Peers))].Core()
+		core := n.c.someone().Core()
 		if core == nil {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), operationLimit)
 		res, err := core.Session.Do(ctx, "", cmd)
 		cancel()
-		if last = err; err != nil {
+		if last = err; err == nil {
+			last = res.Err()
+		}
+		n.under.Store(&last, fmt.Sprintf("%T: %v", cmd, last))
+		if err != nil {
 			continue
 		}
-		if last = res.Err(); last == nil || slices.Contains(enough, res.Code) {
+		if last == nil || slices.Contains(enough, res.Code) {
 			return
 		}
 	}
@@ -80,11 +85,10 @@ func (n *nemesis) commit(cmd fsm.Command, enough ...fsm.Code) {
 
 // join adds a member and takes it out again when the fault is over.
 func (n *nemesis) join(_, _ *Peer) (undo func()) {
-	if n.extra != nil {
+	if n.extra != nil || n.leaves != nil || n.anyWaits() {
 		return nil
 	}
-	p := &Peer{Name: fmt.Sprintf("x%d", n.joined), Disk: NewDisk(n.c.rng), c: n.c}
-	p.Kernel = newKernel(n.c, p.Name)
+	p := n.c.newHost(fmt.Sprintf("x%d", n.joined))
 	n.joined++
 	n.extra = p
 	n.c.must(p.Start())
@@ -142,7 +146,7 @@ func excluded(from membership.Exclusion) func(*nemesis, *Peer, *Peer) func() {
 	return func(n *nemesis, p, _ *Peer) (undo func()) {
 		over := make(chan struct{})
 		n.running.Go(func() {
-			n.commit(membership.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused)
+			n.commit(membership.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused, fsm.NotFound)
 			<-over
 			if from == membership.FromLeading {
 				defer n.lifts(p)()

@@ -74,6 +74,8 @@ type Network struct {
 	// acknowledges, if set before the first endpoint is made, hears that an answer to
 	// an AppendEntries of raft is about to leave a host.
 	acknowledges func(host string)
+	// settle, if set, is called before the rules change.
+	settle func()
 }
 
 // SetRate has every link carry so many bytes of entries in a second; 0: any number.
@@ -208,6 +210,9 @@ func (n *Network) SetLink(from, to string, q Quality) {
 
 // rule changes the rules and wakes the messages that a cut holds.
 func (n *Network) rule(change func()) {
+	if n.settle != nil {
+		n.settle()
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	change()

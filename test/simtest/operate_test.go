@@ -3,6 +3,7 @@ package simtest
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +14,10 @@ import (
 type operators struct {
 	site    *Site
 	stopped chan struct{} // closed by stop
-	running sync.WaitGroup
+	limit   time.Duration // of one introspection
+	// abandoned says that the run has failed: no end is waited for any more.
+	abandoned atomic.Bool
+	running   sync.WaitGroup
 
 	mu    sync.Mutex
 	ends  map[string]int // introspections that ended, by "finished" or the error's first words
@@ -22,7 +26,7 @@ type operators struct {
 
 // operate puts n operators to work, each with machines of its own.
 func (s *Site) operate(n int) *operators {
-	o := &operators{site: s, stopped: make(chan struct{}), ends: make(map[string]int)}
+	o := &operators{site: s, stopped: make(chan struct{}), limit: endLimit, ends: make(map[string]int)}
 	nodes := s.Nodes()
 	for i := range n {
 		o.running.Go(func() {
@@ -42,16 +46,23 @@ const endLimit = 3 * time.Minute
 
 // attend waits for the end of an introspection and notes it.
 func (o *operators) attend(node string) {
-	began := time.Now()
-	for {
+	began, era := time.Now(), o.site.c.foundings.Load()
+	for !o.abandoned.Load() {
+		if now := o.site.c.foundings.Load(); now != era { // it may be in the backup, as it was then, or not
+			began, era = time.Now(), now
+		}
 		if v, ok := o.site.c.newest(); ok {
-			if rec, known := v.Record(node); known && !rec.State.Active() {
+			rec, known := v.Record(node)
+			if known && !rec.State.Active() {
 				o.note(rec)
 				return
 			}
+			if !known && era > 0 {
+				return
+			}
 		}
-		if time.Since(began) > endLimit {
-			o.site.c.Oracle.broken("no-stuck: %s has not ended within %v", node, endLimit)
+		if time.Since(began) > o.limit {
+			o.site.c.Oracle.broken("no-stuck: %s has not ended within %v", node, o.limit)
 			return
 		}
 		time.Sleep(200 * time.Millisecond) // in a bubble
@@ -76,6 +87,14 @@ func (o *operators) over() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// abandon ends the operators of a run that failed.
+func (o *operators) abandon() {
+	if !o.over() {
+		o.abandoned.Store(true)
+		o.stop()
 	}
 }
 

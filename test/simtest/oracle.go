@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type Oracle struct {
 	ages        []aged
 	doors       renewals
 	histories   map[string]uint64 // incarnation by peer, of those founded again; see Found
+	newest      map[uint64]uint64 // greatest term of each history
 }
 
 // election is the moment at which raft made a peer leader of a term.
@@ -87,13 +89,14 @@ func (o *Oracle) Faults() []string {
 func (o *Oracle) foundedAgain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.elections, o.proofs, o.ages = nil, nil, nil
+	o.elections, o.proofs, o.ages, o.newest = nil, nil, nil, nil
 }
 
 func (o *Oracle) elected(peer string, term uint64, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.elections = append(o.elections, election{peer, o.histories[peer], term, at})
+	o.sees(peer, term)
 }
 
 // proved notes that a Confirm of peer, whose leadership has this term, said
@@ -101,6 +104,10 @@ func (o *Oracle) elected(peer string, term uint64, at time.Time) {
 func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 	o.mu.Lock()
 	o.proofs = append(o.proofs, proof{peer, o.histories[peer], term, t0})
+	if term >= o.newest[o.histories[peer]] { // nothing later is known
+		o.mu.Unlock()
+		return
+	}
 	late := o.later(o.ages, o.proofs[len(o.proofs)-1:])
 	var wrong *election
 	for i := range o.elections {
@@ -130,9 +137,35 @@ func (o *Oracle) told(peer string, term uint64, until time.Time) {
 		return
 	}
 	o.ages = append(o.ages, a)
+	o.sees(peer, term)
+	o.forgetProofs()
 	late := o.later(o.ages[len(o.ages)-1:], o.proofs)
 	o.mu.Unlock()
 	o.tooLate(late)
+}
+
+// sees notes that a term has begun; the lock is held.
+func (o *Oracle) sees(peer string, term uint64) {
+	if o.newest == nil {
+		o.newest = make(map[uint64]uint64)
+	}
+	o.newest[o.histories[peer]] = max(o.newest[o.histories[peer]], term)
+}
+
+// proofsKept is how old a proof may be that a new leader may still be told of: the longest
+// fault of a schedule, several times over.
+const proofsKept = 10 * time.Minute
+
+// forgetProofs drops proofs that are older than anything that a leader is told from now on;
+// the lock is held.
+func (o *Oracle) forgetProofs() {
+	old := 0
+	for old < len(o.proofs) && time.Since(o.proofs[old].t0) > proofsKept {
+		old++
+	}
+	if old > len(o.proofs)/2 {
+		o.proofs = slices.Clone(o.proofs[old:])
+	}
 }
 
 // later says which proof contradicts what a leader was told, "" if none does; the lock is held.

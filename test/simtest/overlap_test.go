@@ -17,11 +17,6 @@ import (
 )
 
 const (
-	// scheduleEnv replays one schedule, with the seed and the number of peers of
-	// seedEnv and peersEnv.
-	scheduleEnv = "TRIVET_SIM_SCHEDULE"
-	seedEnv     = "TRIVET_SIM_SEED"
-	peersEnv    = "TRIVET_SIM_PEERS"
 	// schedulesEnv is how many schedules TestOverlappingFaults makes.
 	schedulesEnv = "TRIVET_SIM_SCHEDULES"
 )
@@ -226,12 +221,6 @@ func (w *clients) end() []string {
 		b.SettleUp()
 	}
 	return w.accepted
-}
-
-// replay is the environment that replays a schedule.
-func replay(peers int, seed uint64, s Schedule) []string {
-	return []string{scheduleEnv + "=" + s.String(), seedEnv + "=" + strconv.FormatUint(seed, 10),
-		peersEnv + "=" + strconv.Itoa(peers)}
 }
 
 // wayToReplay says how to replay a schedule that failed, and how to shrink it: that

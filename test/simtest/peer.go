@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -29,17 +30,23 @@ type Peer struct {
 	// Kernel is that of the host; it outlives the process.
 	Kernel *Kernel
 
-	c     *Cluster
-	port  int    // 0: the usual one
-	host  string // "": named as the peer; else that of the former member whose host this is
-	notes notebook
-	skew  atomic.Int64            // of the wall clock, nanoseconds
-	boot  int                     // only the test's own goroutine starts processes
-	run   atomic.Pointer[process] // nil while none runs; one that is stopping does not count
+	c    *Cluster
+	port int    // 0: the usual one
+	host string // "": named as the peer; else that of the former member whose host this is, or its address
+	// gossip is where it gossips; credentials and ring are on its disk. Only with ports.
+	gossip      string
+	ring        cluster.Ring
+	credentials *pki.Credentials
+	notes       notebook
+	skew        atomic.Int64            // of the wall clock, nanoseconds
+	boot        int                     // only the test's own goroutine starts processes
+	run         atomic.Pointer[process] // nil while none runs; one that is stopping does not count
 	// latest is the process that was started last, running or not.
 	latest    atomic.Pointer[process]
 	leadToken atomic.Uint64 // token of the newest leadership that its duties began under
 
+	home    string      // the name of its host; "": Name
+	waits   atomic.Bool // to be admitted: no process is started
 	leaving atomic.Bool // else to be told that it is removed is a fault
 	told    atomic.Bool // that it is removed
 }
@@ -49,8 +56,12 @@ type process struct {
 	gate   *Gate
 	port   *Transport
 	core   *app.Core
+	open   *openPort     // nil without ports
 	exited chan struct{} // closed when the process ended itself
 }
+
+// hostName is the name of the peer's host.
+func (p *Peer) hostName() string { return cmp.Or(p.home, p.Name) }
 
 func (p *Peer) address() string { return cluster.ServerAddress(p.Name, p.hostport()) }
 
@@ -104,7 +115,7 @@ func (p *Peer) Start() error {
 	proc.port = p.c.Net.Endpoint(p.Name, raft.ServerAddress(p.address()), proc.gate)
 	disk := p.Disk.Mount(proc.gate)
 	log := p.c.logger(p, proc.gate)
-	core, err := app.StartCore(app.CoreOptions{
+	options := app.CoreOptions{
 		Raft: raftstore.Options{
 			ID:        p.Name,
 			Storage:   raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()},
@@ -134,12 +145,20 @@ func (p *Peer) Start() error {
 			Removed:    p.removed,
 			RolledBack: func(err error) { p.c.RolledBack(p, err) },
 		},
-	})
+	}
+	err := p.c.ports.open(p, proc, &options)
+	if err == nil {
+		proc.core, err = app.StartCore(options)
+	}
+	if err == nil {
+		if err = proc.open.serve(p, proc); err != nil {
+			err = errors.Join(err, proc.core.Close(context.Background()))
+		}
+	}
 	if err != nil {
 		proc.port.sever()
-		return fmt.Errorf("start %s: %w", p.Name, err)
+		return fmt.Errorf("start %s: %w", p.Name, errors.Join(err, proc.open.shut()))
 	}
-	proc.core = core
 	p.c.newest() // notes what the process before this one has applied
 	p.latest.Store(proc)
 	p.run.Store(proc)
@@ -190,10 +209,11 @@ func (p *Peer) Kill() error {
 	}
 	p.notes.end() // first: callers that are cut off make the process forget what it examined
 	proc.port.sever()
+	proc.open.kill()
 	p.Disk.Crash()
 	proc.gate.Kill()
 	proc.gate.Resume()
-	return proc.core.Close(context.Background())
+	return proc.close()
 }
 
 // Stop ends the process as SIGTERM does.
@@ -207,7 +227,13 @@ func (p *Peer) Stop() error {
 // stop resigns and closes the log. If leadership is not handed on, the others elect.
 func (p *process) stop() error {
 	_ = p.core.Resign(context.Background())
-	return p.core.Close(context.Background())
+	return p.close()
+}
+
+// close ends the log and the peers' port, without handing leadership on.
+func (p *process) close() error {
+	p.open.hangUp()
+	return errors.Join(p.core.Close(context.Background()), p.open.shut())
 }
 
 // Pause stops the process as SIGSTOP does; Resume lets it go on, believing

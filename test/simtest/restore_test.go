@@ -99,12 +99,6 @@ func (c *Cluster) foundFrom(snapshot io.Reader, on *Peer, names ...string) {
 	}
 }
 
-// storage is the disk of a host whose peer is stopped.
-func (p *Peer) storage() raftstore.Storage {
-	disk := p.Disk.Mount(nil)
-	return raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()}
-}
-
 // loseAll makes some leaderships and returns the greatest token.
 func (c *Cluster) loseAll() fencing.Token {
 	for _, how := range Losses() {

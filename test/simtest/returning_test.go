@@ -252,13 +252,6 @@ func (r *returning) attend() {
 	}
 }
 
-// startByHand wires the BMC of a machine right and starts it again by hand.
-func (n *kubeNode) startByHand() {
-	n.lies, n.apart, n.hidden = false, false, false
-	n.darken()
-	n.wake()
-}
-
 // command is one command of the operator; if it fails they try again later.
 func (r *returning) command(cmd fsm.Command) {
 	lead := r.c.Leader()

@@ -79,9 +79,14 @@ const (
 // RandomSchedule returns faults of all kinds at the given hosts for a time. Half of
 // them strike the leader.
 func RandomSchedule(rng *rand.Rand, hosts []string, total time.Duration) (s Schedule) {
-	kinds := slices.Sorted(maps.Keys(faultKinds))
+	return randomSchedule(rng, hosts, total, slices.Sorted(maps.Keys(faultKinds)), longestPause)
+}
+
+// randomSchedule is RandomSchedule with faults of some kinds, and with a longest pause.
+func randomSchedule(rng *rand.Rand, hosts []string, total time.Duration, kinds []string, longest time.Duration) (
+	s Schedule) {
 	for at := time.Duration(0); at < total; {
-		pause := longestPause
+		pause := longest
 		if rng.Float64() < closeFaults {
 			pause = shortPause
 		}
@@ -92,27 +97,10 @@ func RandomSchedule(rng *rand.Rand, hosts []string, total time.Duration) (s Sche
 		if rng.IntN(2) == 0 {
 			f.Host = leaderHost
 		}
-		if faultKinds[f.Kind].link {
+		if kindOf(f.Kind).link {
 			f.Peer = hosts[rng.IntN(len(hosts))]
 		}
 		s = append(s, f)
-	}
-	return s
-}
-
-// Shrink returns a smaller schedule that still fails: it leaves out faults, halves
-// of the schedule first and single ones last, as long as fails says yes. It asks at
-// most limit times.
-func Shrink(s Schedule, limit int, fails func(Schedule) bool) Schedule {
-	for part := len(s) / 2; part >= 1; part /= 2 {
-		for from := 0; from < len(s) && limit > 0; limit-- {
-			less := slices.Concat(s[:from], s[min(from+part, len(s)):])
-			if len(less) > 0 && fails(less) {
-				s = less
-			} else {
-				from += part
-			}
-		}
 	}
 	return s
 }

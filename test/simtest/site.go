@@ -110,6 +110,15 @@ func (s *Site) Trouble(t Trouble) {
 	s.trouble = t
 }
 
+// takeBack says that a backup is restored: what was applied after it may be applied again.
+func (s *Site) takeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.machines {
+		clear(m.patched)
+	}
+}
+
 // remove takes machines away, and Ironic's knowledge of them.
 func (s *Site) remove(nodes []string) {
 	s.mu.Lock()
