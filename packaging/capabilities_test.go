@@ -15,7 +15,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	figures "github.com/trivet-ha/trivet/test/figure"
 	"github.com/trivet-ha/trivet/test/netns"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -149,5 +148,5 @@ func TestEachCapabilityIsNeeded(t *testing.T) {
 		}
 		serveWith(t, program, slices.Delete(slices.Clone(all), i, i+1), words)
 	}
-	figures.Report(t, "security.capabilities", float64(len(all)))
+	testenv.Count(t, "security.capabilities", float64(len(all)))
 }

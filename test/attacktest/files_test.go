@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/trivet-ha/trivet/test/figure"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -100,7 +100,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	figure.Report(t, "security.hostile_files", float64(tried))
+	testenv.Count(t, "security.hostile_files", float64(tried))
 }
 
 // harmlessFile reports whether a file is nothing to a command: an empty list, or nothing to

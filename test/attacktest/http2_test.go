@@ -20,7 +20,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/trivet-ha/trivet/app/admin"
-	"github.com/trivet-ha/trivet/test/figure"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -177,7 +177,7 @@ func TestHTTP2FloodsEndOrCostLittle(t *testing.T) {
 	}
 	v.judgeMemory("http2-floods", before+150)
 	t.Logf("%d MiB before, %d then", before, v.memory())
-	figure.Report(t, "security.http2_floods", float64(2*attacks))
+	testenv.Count(t, "security.http2_floods", float64(2*attacks))
 }
 
 // No other port of a peer speaks HTTP/2.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/trivet-ha/trivet/app/datadir"
 	rafthost "github.com/trivet-ha/trivet/raftstore/host"
-	"github.com/trivet-ha/trivet/test/figure"
 	"github.com/trivet-ha/trivet/test/sandbox/simironic"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -302,7 +302,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 		!strings.Contains(s.read("d/peer/gossip.key"), s.secrets["gossip key"]) {
 		t.Log("neither snapshot nor file holds the gossip key in the clear")
 	}
-	figure.Report(t, "security.secrets_planted", float64(len(s.secrets)))
-	figure.Report(t, "security.secrets_looked_for", float64(looked))
-	figure.Report(t, "security.leaks", float64(leaks))
+	testenv.Count(t, "security.secrets_planted", float64(len(s.secrets)))
+	testenv.Count(t, "security.secrets_looked_for", float64(looked))
+	testenv.Count(t, "security.leaks", float64(leaks))
 }

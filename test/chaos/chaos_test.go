@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/test/figure"
 	"github.com/trivet-ha/trivet/test/labtest"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -55,19 +54,19 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	all := totals{struck: make(map[string]int)}
-	figure.Report(t, "chaos.seed", float64(seed))
+	testenv.Count(t, "chaos.seed", float64(seed))
 	for began := time.Now(); time.Since(began) < total && !t.Failed(); seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { strikePiece(t, seed, piece, longest, &all) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(all.struck)) {
 		t.Logf("%4d × %s", all.struck[name], name)
 	}
-	figure.Report(t, "chaos.minutes", all.minutes)
-	figure.Report(t, "chaos.faults", float64(all.faults))
-	figure.Report(t, "chaos.operations", float64(all.operations))
-	figure.Report(t, "chaos.unknown", float64(all.unknown))
-	figure.Report(t, "chaos.undecided", float64(all.undone))
-	figure.Report(t, "chaos.violations", float64(all.violations))
+	testenv.Count(t, "chaos.minutes", all.minutes)
+	testenv.Count(t, "chaos.faults", float64(all.faults))
+	testenv.Count(t, "chaos.operations", float64(all.operations))
+	testenv.Count(t, "chaos.unknown", float64(all.unknown))
+	testenv.Count(t, "chaos.undecided", float64(all.undone))
+	testenv.Count(t, "chaos.violations", float64(all.violations))
 	if all.faults == 0 || all.operations == 0 || all.unknown == 0 {
 		t.Error("nothing was struck, asked or lost: this is no test")
 	}

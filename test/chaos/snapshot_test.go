@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/test/figure"
 	"github.com/trivet-ha/trivet/test/labtest"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -67,12 +66,12 @@ func TestSlowSnapshot(t *testing.T) {
 		t.Errorf("a leader was elected while a follower read its snapshot: term %d after %d", after.Term, status.Term)
 	}
 	t.Logf("it took %v; %d commits before, %d meanwhile", took, len(before), len(during))
-	figure.Report(t, "soak.slow_snapshot_s", took.Seconds())
+	testenv.Count(t, "soak.slow_snapshot_s", took.Seconds())
 	for _, share := range []float64{0.5, 0.99, 1} {
 		quiet, busy := percentile(before, share), percentile(during, share)
 		name := fmt.Sprintf("soak.slow_snapshot_ratio_p%.0f", 100*share)
 		t.Logf("%s: %.2f ms before, %.2f ms meanwhile", name, quiet, busy)
-		figure.Report(t, name, busy/quiet)
+		testenv.Count(t, name, busy/quiet)
 		testenv.Figure(t, "chaos.slow_snapshot_ratio_p"+fmt.Sprint(100*share), busy/quiet, "x", testenv.AtMost(1.5))
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/test/figure"
 	"github.com/trivet-ha/trivet/test/labtest"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/plot"
@@ -209,7 +208,7 @@ func (s *soak) watch(ctx context.Context) (windows []plot.Point) {
 		}
 	}
 	n.revive()
-	figure.Report(s.t, "soak.faults", float64(total(n.struck)))
+	testenv.Count(s.t, "soak.faults", float64(total(n.struck)))
 	return windows
 }
 
@@ -279,11 +278,11 @@ func quantities() []struct {
 
 // judge wants each quantity to have levelled off.
 func (s *soak) judge(total time.Duration) {
-	figure.Report(s.t, "soak.minutes", total.Minutes())
-	figure.Report(s.t, "soak.machines", float64(len(s.machines)))
-	figure.Report(s.t, "soak.introspections", float64(s.started.Load()))
-	figure.Report(s.t, "soak.polls", float64(s.asked.Load()))
-	figure.Report(s.t, "soak.polls_refused", float64(s.refused.Load()))
+	testenv.Count(s.t, "soak.minutes", total.Minutes())
+	testenv.Count(s.t, "soak.machines", float64(len(s.machines)))
+	testenv.Count(s.t, "soak.introspections", float64(s.started.Load()))
+	testenv.Count(s.t, "soak.polls", float64(s.asked.Load()))
+	testenv.Count(s.t, "soak.polls_refused", float64(s.refused.Load()))
 	for _, q := range quantities() {
 		var values []float64
 		for _, one := range s.samples {
@@ -294,7 +293,7 @@ func (s *soak) judge(total time.Duration) {
 		if len(values) == 0 {
 			s.t.Fatalf("no sample has %s", q.name)
 		}
-		figure.Report(s.t, "soak."+q.name, median(values[len(values)*3/4:]))
+		testenv.Count(s.t, "soak."+q.name, median(values[len(values)*3/4:]))
 		if err := levelled(values, q.factor, q.spare); err != nil {
 			s.t.Errorf("%s does not level off: %v", q.name, err)
 		}

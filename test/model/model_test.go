@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/test/figure"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // subject is a model with the mistakes that must break it.
@@ -59,11 +59,11 @@ func TestModels(t *testing.T) {
 	for _, s := range []checked{confirmSubject(), leaseSubject(), claimsSubject(), foundingSubject(), failoverSubject()} {
 		t.Run(s.called(), func(t *testing.T) {
 			states, refuted := s.check(t, large)
-			figure.Report(t, "model."+s.called()+"_states", float64(states))
+			testenv.Count(t, "model."+s.called()+"_states", float64(states))
 			all += refuted
 		})
 	}
-	figure.Report(t, "model.variants_refuted", float64(all))
+	testenv.Count(t, "model.variants_refuted", float64(all))
 }
 
 // count returns a model of a counter that a step raises by one or two.

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write the tables of docs/faults.md again")
 
 // leastFaults is how many the record had when it was begun: a fault does not leave it.
-const leastFaults = 177
+const leastFaults = 192
 
 // TestRecordOfFaults: each row is whole, each number stands once and none was left out,
 // as it is when a row is removed, and each mutant is in the table and shows one fault.

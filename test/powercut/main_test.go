@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/cli"
-	"github.com/trivet-ha/trivet/test/figure"
 	"github.com/trivet-ha/trivet/test/labtest"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -39,10 +38,10 @@ func TestPowerCut(t *testing.T) {
 	t.Run("peer", func(t *testing.T) { ofAPeer(t, sum) })
 	t.Run("joiner", func(t *testing.T) { ofAJoiner(t, sum) })
 	t.Run("three", func(t *testing.T) { ofThreePeers(t, sum) })
-	figure.Report(t, "powercut.states", float64(sum.states))
-	figure.Report(t, "powercut.recordings", float64(sum.recordings))
-	figure.Report(t, "powercut.refused", float64(sum.refused))
-	figure.Report(t, "powercut.violations", float64(sum.violations))
+	testenv.Count(t, "powercut.states", float64(sum.states))
+	testenv.Count(t, "powercut.recordings", float64(sum.recordings))
+	testenv.Count(t, "powercut.refused", float64(sum.refused))
+	testenv.Count(t, "powercut.violations", float64(sum.violations))
 }
 
 // number returns what a variable says, or, where it is not set, another number.

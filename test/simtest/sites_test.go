@@ -25,7 +25,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/lease/elector"
-	"github.com/trivet-ha/trivet/test/figure"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // The environment of TestSites: how many sites, how many machines each has, for how long
@@ -135,7 +135,7 @@ func (f *siteFigures) report(t *testing.T, subject string, took, processor time.
 		"leader_changes_per_minute":                 float64(f.leaderships) / took.Minutes(),
 		"leader_changes_per_minute_of_a_whole_core": float64(f.leaderships) / max(processor, time.Millisecond).Minutes(),
 	} {
-		figure.Report(t, "sim."+subject+"."+name, value)
+		testenv.Count(t, "sim."+subject+"."+name, value)
 	}
 }
 
