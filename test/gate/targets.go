@@ -44,7 +44,8 @@ func targets() []target {
 			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq", "tmux", "strace"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence",
-					"./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
+					"./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/proof", "./test/stress",
+					"./test/gate"}},
 				{tests: []string{"-run", "^TestSecondTransferWedgesRaft$", "./test/simtest"}},
 				{tests: []string{"./test/attacktest"}},
 				{tests: []string{"./test/powercut"}},

@@ -311,9 +311,9 @@ func TestIronic39AwayForLong(t *testing.T) {
 	if err != nil {
 		t.Skipf("it waits: %s=1h", awayEnv)
 	}
-	patience := long + 30*time.Minute
-	ironic := openstack.StartIronic39(t, fmt.Sprintf("[conductor]\ninspect_wait_timeout = %.0f\n", patience.Seconds()))
-	s := newSite39(t, ironic, nil, "TRIVET_INSPECTION_TIMEOUT="+patience.String())
+	wait := long + 30*time.Minute
+	ironic := openstack.StartIronic39(t, fmt.Sprintf("[conductor]\ninspect_wait_timeout = %.0f\n", wait.Seconds()))
+	s := newSite39(t, ironic, nil, "TRIVET_INSPECTION_TIMEOUT="+wait.String())
 	s.away(0, long, (*openstack.Ironic39).Kill9, (*openstack.Ironic39).Start)
 	s.WaitSame()
 }

@@ -55,14 +55,16 @@ func (s subject[S]) check(t *testing.T, large bool) (states, refuted int) {
 // TRIVET_MODEL=large takes larger bounds: minutes, and some gigabytes of memory.
 func TestModels(t *testing.T) {
 	large := os.Getenv("TRIVET_MODEL") == "large"
-	all := 0
+	all, sum := 0, 0
 	for _, s := range []checked{confirmSubject(), leaseSubject(), claimsSubject(), foundingSubject(), failoverSubject()} {
 		t.Run(s.called(), func(t *testing.T) {
 			states, refuted := s.check(t, large)
 			testenv.Count(t, "model."+s.called()+"_states", float64(states))
 			all += refuted
+			sum += states
 		})
 	}
+	testenv.Count(t, "model.states", float64(sum))
 	testenv.Count(t, "model.variants_refuted", float64(all))
 }
 

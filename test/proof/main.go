@@ -149,7 +149,8 @@ func (s *session) once(ctx context.Context, p piece, seed int) (Run, error) {
 	if one.Commit, one.Machine, err = whereabouts(ctx); err != nil {
 		return Run{}, err
 	}
-	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(p.environ(seed), " "), strings.Join(args, " "))
+	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(p.environ(seed), " "),
+		strings.Join(args, " "))
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		one.Failed = fmt.Sprintf("%v: %s", err, log.last())

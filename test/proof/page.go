@@ -44,9 +44,10 @@ func told(p piece, runs []Run) string {
 			verdict = "**not reached yet**"
 		}
 		fmt.Fprintf(&out, "**%s** %s, goal %s: %s.\n", number(counted(p, runs)), p.unit, number(p.goal), verdict)
+		commits, machines := distinct(good, func(r Run) string { return r.Commit }),
+			distinct(good, func(r Run) string { return r.Machine })
 		fmt.Fprintf(&out, "%s, %s; %s; commits %s; %s.\n", plural(len(good), "run"), hours(good),
-			span(good, func(r Run) string { return r.Date }), strings.Join(distinct(good, func(r Run) string { return r.Commit }), ", "),
-			strings.Join(distinct(good, func(r Run) string { return r.Machine }), "; "))
+			span(good, func(r Run) string { return r.Date }), strings.Join(commits, ", "), strings.Join(machines, "; "))
 		if more := others(p, good); more != "" {
 			fmt.Fprintf(&out, "%s.\n", more)
 		}
