@@ -114,7 +114,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 			for method, changes := range map[string]bool{"GET": false, "HEAD": false, "OPTIONS": false, "PATCH": false,
 				"POST": r.post != nil, "DELETE": r.remove != nil} {
 				log.Reset()
-				w := answer(t, h, method, path, anyRule, append(authorization(c.credentials), "X-Request-Id", "req-1")...)
+				w := answer(t, h, method, path, bodyFor(path), append(authorization(c.credentials), "X-Request-Id", "req-1")...)
 				told := auditLines(t, log)
 				if !changes {
 					if len(told) != 0 {

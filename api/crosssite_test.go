@@ -43,7 +43,7 @@ func TestPagesOfOtherSitesChangeNothing(t *testing.T) {
 					if !there {
 						continue
 					}
-					request, err := http.NewRequest(method, own+path, strings.NewReader(anyRule))
+					request, err := http.NewRequest(method, own+path, strings.NewReader(bodyFor(path)))
 					if err != nil {
 						t.Fatal(err)
 					}

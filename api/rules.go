@@ -175,9 +175,7 @@ type DryRunner interface {
 
 // plannedChange is one change, of which one field is set.
 type plannedChange struct {
-	CreateRule        json.RawMessage `json:"create_rule,omitempty"` // as POST /v1/rules has it
-	DeleteRule        string          `json:"delete_rule,omitempty"` // its UUID
-	DeleteRules       bool            `json:"delete_rules,omitempty"`
+	CreateRule        json.RawMessage `json:"create_rule,omitempty"`     // as POST /v1/rules has it
 	PutExpectation    json.RawMessage `json:"put_expectation,omitempty"` // as files have it
 	DeleteExpectation string          `json:"delete_expectation,omitempty"`
 }
@@ -249,10 +247,6 @@ func (p plannedChange) try(ctx context.Context, run *accept.DryRun) error {
 			return err
 		}
 		return run.CreateRule(ctx, definition.UUID, definition.Body)
-	case p.DeleteRule != "":
-		return run.DeleteRule(ctx, p.DeleteRule)
-	case p.DeleteRules:
-		return run.DeleteRules(ctx)
 	case p.PutExpectation != nil:
 		e, err := hardware.ReadExpectation(p.PutExpectation)
 		if err != nil {
@@ -262,8 +256,7 @@ func (p plannedChange) try(ctx context.Context, run *accept.DryRun) error {
 	case p.DeleteExpectation != "":
 		return run.DeleteExpectation(ctx, p.DeleteExpectation)
 	}
-	return refuse(http.StatusBadRequest, "the change has none of create_rule, delete_rule, delete_rules, "+
-		"put_expectation and delete_expectation")
+	return refuse(http.StatusBadRequest, "the change has none of create_rule, put_expectation and delete_expectation")
 }
 
 func dryRunResource(by DryRunner, documents bodies) resource {

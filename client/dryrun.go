@@ -10,8 +10,6 @@ import (
 // Change is a change of rules or expectations, of which one field is set.
 type Change struct {
 	CreateRule        any    `json:"create_rule,omitempty"` // as CreateRule takes it
-	DeleteRule        string `json:"delete_rule,omitempty"` // its UUID
-	DeleteRules       bool   `json:"delete_rules,omitempty"`
 	PutExpectation    any    `json:"put_expectation,omitempty"` // as PutExpectation takes it
 	DeleteExpectation string `json:"delete_expectation,omitempty"`
 }

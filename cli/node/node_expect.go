@@ -94,7 +94,7 @@ func planExpectations(ctx context.Context, f *servers.Flags, file []hardware.Exp
 	if remove != "" {
 		changes = []client.Change{{DeleteExpectation: remove}}
 	}
-	errs, err := f.DryRun(ctx, "expectations", changes, false)
+	errs, err := f.DryRun(ctx, "expectations", changes)
 	for i, refused := range errs {
 		if refused != nil && remove == "" {
 			refused = fmt.Errorf("expectation %s: %w", file[i].Name, refused)

@@ -25,27 +25,6 @@ func Rule(t *term.Terminal, local func(login bool) (string, error)) *cobra.Comma
 	return c
 }
 
-// rulesTitle heads what a dry run would change of the rules.
-const rulesTitle = "rules"
-
-func rulePurge(f *servers.Flags) *cobra.Command {
-	c := &cobra.Command{Use: "purge", Short: "Delete all rules", Example: "trivet rule purge"}
-	var dry bool
-	term.DryRunFlag(c, &dry)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if dry {
-			errs, err := f.DryRun(c.Context(), rulesTitle, []client.Change{{DeleteRules: true}}, false)
-			return errors.Join(append(errs, err)...)
-		}
-		web, err := f.Client()
-		if err != nil {
-			return err
-		}
-		return web.DeleteRules(c.Context())
-	}
-	return c
-}
-
 func ruleList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	return servers.Verb[[]client.RuleHead]{
 		Use:     "list",
@@ -120,8 +99,8 @@ func ruleImport(t *term.Terminal, f *servers.Flags) *cobra.Command {
 
 // planImport is importRules in a dry run.
 func planImport(ctx context.Context, f *servers.Flags, rules []any) error {
-	errs, err := f.DryRun(ctx, rulesTitle,
-		term.Each(rules, func(rule any) client.Change { return client.Change{CreateRule: rule} }), false)
+	errs, err := f.DryRun(ctx, "rules",
+		term.Each(rules, func(rule any) client.Change { return client.Change{CreateRule: rule} }))
 	for i, refused := range errs {
 		if refused != nil {
 			return errors.Join(err, &term.Failure{Code: term.ExitOf(refused), Hint: term.HintOf(refused),

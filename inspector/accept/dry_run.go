@@ -61,14 +61,6 @@ func (d *DryRun) CreateRule(ctx context.Context, id string, body []byte) error {
 	return err
 }
 
-// DeleteRule is Service.DeleteRule.
-func (d *DryRun) DeleteRule(ctx context.Context, id string) error {
-	return d.service.DeleteRule(ctx, id)
-}
-
-// DeleteRules is Service.DeleteRules.
-func (d *DryRun) DeleteRules(ctx context.Context) error { return d.service.DeleteRules(ctx) }
-
 // PutExpectation is Hardware.PutExpectation.
 func (d *DryRun) PutExpectation(ctx context.Context, e hardware.Expectation) error {
 	return Hardware{d.service}.PutExpectation(ctx, e)
