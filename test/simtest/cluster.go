@@ -291,8 +291,12 @@ func (p *Peer) describe() string {
 	if l, ok := core.Store.Leader(); ok {
 		leader = l.ID
 	}
-	return fmt.Sprintf("%s %s term %d applied %d token %v paused %v fit %v follows %q of %v; ", p.Name, stats.Role,
-		stats.Term, stats.Applied, core.Runner.Token(), p.paused(), core.Fitness.Fit(), leader, core.Store.Servers())
+	v := core.Store.View()
+	session, lives := v.SessionOf(p.Name)
+	return fmt.Sprintf(
+		"%s %s term %d applied %d token %v paused %v fit %v session %v refuses %q flags %+v follows %q of %v; ", p.Name,
+		stats.Role, stats.Term, stats.Applied, core.Runner.Token(), p.paused(), core.Fitness.Fit(), lives, session.Refuses,
+		v.MemberFlags(p.Name), leader, core.Store.Servers())
 }
 
 // Leader returns the peer whose duties run, nil if none or more than one seem

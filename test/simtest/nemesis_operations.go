@@ -104,10 +104,15 @@ func (n *nemesis) join(_, _ *Peer) (undo func()) {
 	return func() { close(leave) }
 }
 
+// handOnPause is after what time an operator asks for a hand-over again. One that fails
+// begins a leadership anew, which needs some seconds until it has made voters of non-voters.
+const handOnPause = 5 * time.Second
+
 // handOn gives leadership away until the peer does not lead, as leaving does: without a
 // successor a leader goes on leading and is refused.
 func (n *nemesis) handOn(p *Peer) {
-	for end := time.Now().Add(operationsLimit); time.Now().Before(end); time.Sleep(200 * time.Millisecond) { // in a bubble
+	var last error                                                                                // it is tried again
+	for end := time.Now().Add(operationsLimit); time.Now().Before(end); time.Sleep(handOnPause) { // in a bubble
 		core := p.Core()
 		if core == nil {
 			return
@@ -116,11 +121,10 @@ func (n *nemesis) handOn(p *Peer) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), operationLimit)
-		// tried again
-		_ = core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, core.Store.ID()) })
+		last = core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, core.Store.ID()) })
 		cancel()
 	}
-	n.c.Oracle.broken("operation: %s did not give leadership away within %v", p.Name, operationsLimit)
+	n.c.Oracle.broken("operation: %s did not give leadership away within %v: %v", p.Name, operationsLimit, last)
 }
 
 // left reports whether the extra member was removed and knows it. One that was removed

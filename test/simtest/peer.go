@@ -232,6 +232,7 @@ func (p *process) stop() error {
 
 // close ends the log and the peers' port, without handing leadership on.
 func (p *process) close() error {
+	defer p.port.sever() // raft closes it only where it is raft's transport
 	p.open.hangUp()
 	return errors.Join(p.core.Close(context.Background()), p.open.shut())
 }
