@@ -15,11 +15,31 @@ func TestLeaderTellsOfWhatItShows(t *testing.T) {
 	w := &wire{}
 	gate := raftguard.NewGate(func() time.Duration { return 0 })
 	net := newProvingTransport(w, Storage{Log: raft.NewInmemStore(), Snapshots: raft.NewInmemSnapshotStore()}, gate)
-	req := raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 7, LeaderCommitIndex: 9, Entries: make([]*raft.Log, 1)}
+	req := raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 7, LeaderCommitIndex: 9, Entries: []*raft.Log{{}}}
 	if err := net.AppendEntries("b", "b:1", &req, new(raft.AppendEntriesResponse)); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.sent.LeaderCommitIndex; got != 8 {
 		t.Errorf("tells-of-what-it-shows: with one entry after 7, and 9 committed, committed up to %d, want 8", got)
+	}
+}
+
+// Raft goes on from the last entry that is left in its request: one that is too long is cut there,
+// not in a copy, or entries that were never sent would count as stored. What the cut one tells of
+// committed entries ends at what it still brings.
+func TestRequestThatIsTooLongIsCutItself(t *testing.T) {
+	w := &wire{}
+	gate := raftguard.NewGate(func() time.Duration { return 0 })
+	net := newProvingTransport(w, Storage{Log: raft.NewInmemStore(), Snapshots: raft.NewInmemSnapshotStore()}, gate)
+	req := raft.AppendEntriesRequest{Term: 3, PrevLogEntry: 7, LeaderCommitIndex: 90}
+	for range 3 {
+		req.Entries = append(req.Entries, &raft.Log{Data: make([]byte, raftguard.MaxRequestBytes/2+1)})
+	}
+	if err := net.AppendEntries("b", "b:1", &req, new(raft.AppendEntriesResponse)); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.sent.Entries) != 1 || len(req.Entries) != 1 || w.sent.LeaderCommitIndex != 8 {
+		t.Errorf("cut-itself: sent were %d entries, committed up to %d, and raft's request has %d; want 1, 8 and 1",
+			len(w.sent.Entries), w.sent.LeaderCommitIndex, len(req.Entries))
 	}
 }

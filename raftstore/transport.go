@@ -115,12 +115,13 @@ func (t *provingTransport) silent() bool { return t.dumb() || t.refusing.Load() 
 // answers with that one.
 func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) error {
+	// Raft's own request is cut, and first: what is sent may be a copy.
+	raftguard.LimitBytes(req, raftguard.MaxRequestBytes)
 	req = raftguard.ShownCommitted(req)
 	t.idle.Await(id, req)
 	if t.dumb() {
 		return logerr.ErrMuted
 	}
-	raftguard.LimitBytes(req, raftguard.MaxRequestBytes)
 	sent := t.acks.Sending(req.Term)
 	err := t.Transport.AppendEntries(id, to, req, resp)
 	t.idle.Sent(id, req, sent, resp, err)
