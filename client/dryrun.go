@@ -9,7 +9,7 @@ import (
 
 // Change is a change of rules or expectations, of which one field is set.
 type Change struct {
-	CreateRule        any    `json:"create_rule,omitempty"` // as CreateRule takes it
+	CreateRule        any    `json:"create_rule,omitempty"`     // as CreateRule takes it
 	PutExpectation    any    `json:"put_expectation,omitempty"` // as PutExpectation takes it
 	DeleteExpectation string `json:"delete_expectation,omitempty"`
 }

@@ -100,10 +100,6 @@ func (n *nemesis) long() time.Duration {
 
 // strike strikes with one fault, or with two at once, a moment apart.
 func (n *nemesis) strike(twice bool) (undo []func()) {
-	type hit struct {
-		peer  *labtest.Peer
-		class class
-	}
 	all := faults()
 	first, second := all[n.rng.IntN(len(all))], all[n.rng.IntN(len(all))]
 	p, q := n.victim(), n.victim()

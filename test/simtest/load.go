@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ type Load struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 	all  []*writer
+	// peers are those of the start, which load is put through unless a site seats others.
+	peers []*Peer
 	// era counts what takes acknowledged writes back: restores.
 	era atomic.Int64
 }
@@ -59,7 +62,7 @@ const writePause = 100 * time.Millisecond
 // StartLoad starts n writers.
 func (c *Cluster) StartLoad(n int) *Load {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &Load{c: c, stop: stop}
+	l := &Load{c: c, stop: stop, peers: slices.Clone(c.Peers)}
 	c.loads = append(c.loads, l)
 	for i := range n {
 		w := &writer{c: c, of: l, key: fmt.Sprintf("writer-%d", i)}
@@ -98,7 +101,7 @@ func (w *writer) run(ctx context.Context) {
 // write sends the next number through some living peer. A write of unknown
 // outcome is never repeated under another request: the next number follows.
 func (w *writer) write() {
-	p, era := w.c.someone(), w.of.era.Load()
+	p, era := w.of.someone(), w.of.era.Load()
 	core := p.Core()
 	if core == nil {
 		return
@@ -127,6 +130,15 @@ func (w *writer) write() {
 	w.newest[n%slots] = ackedWrite{n, wrote.Index}
 	w.mu.Unlock()
 	w.read(p, n, era)
+}
+
+// someone is any peer of a load.
+func (l *Load) someone() *Peer {
+	all := l.peers
+	if now := l.c.roster.Load(); now != nil {
+		all = *now
+	}
+	return all[l.c.rng.IntN(len(all))]
 }
 
 // someone is any peer.
@@ -183,7 +195,7 @@ func (w *writer) read(wrote *Peer, acked int, era int64) {
 	if w.trials++; w.trials%every != 0 {
 		return
 	}
-	p := w.c.someone()
+	p := w.of.someone()
 	core := p.Core()
 	if core == nil || p == wrote {
 		return

@@ -24,9 +24,10 @@ type operators struct {
 	total int
 }
 
-// operate puts n operators to work, each with machines of its own.
-func (s *Site) operate(n int) *operators {
-	o := &operators{site: s, stopped: make(chan struct{}), limit: endLimit, ends: make(map[string]int)}
+// operate puts n operators to work, each with machines of its own, whose introspections
+// end within a limit.
+func (s *Site) operate(n int, limit time.Duration) *operators {
+	o := &operators{site: s, stopped: make(chan struct{}), limit: limit, ends: make(map[string]int)}
 	nodes := s.Nodes()
 	for i := range n {
 		o.running.Go(func() {
@@ -127,7 +128,7 @@ func TestIntrospectionsUnderLosses(t *testing.T) {
 
 func (s *Site) loseUnderWork(seed, n int) {
 	s.c.AwaitLeader(successionLimit)
-	work := s.operate(8)
+	work := s.operate(8, endLimit)
 	losses := Losses()
 	for i := range n {
 		s.c.Lose(losses[(seed+i)%len(losses)])

@@ -228,8 +228,7 @@ func (s *wholeSite) liveThrough(schedule Schedule, operators int, sum *siteFigur
 			time.Sleep(time.Second) // in a bubble
 		}
 	})
-	work := s.site.operate(operators)
-	work.limit = 10 * time.Minute
+	work := s.site.operate(operators, 10*time.Minute)
 	defer work.abandon()
 	n := newNemesis(s.Cluster, s.kube)
 	n.operator.site, n.operator.lists, n.operator.load = s.site, s.lists, load
