@@ -115,16 +115,16 @@ func (f *flow) settle() {
 }
 
 // take returns what the reader gets now, or when, or after what, to ask again.
-func (f *flow) take(b []byte) (n int, err error, again time.Time, held <-chan struct{}) {
+func (f *flow) take(b []byte) (n int, again time.Time, held <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.failed != nil:
-		return 0, f.failed, again, nil
+		return 0, again, nil, f.failed
 	case !f.deadline.IsZero() && !time.Now().Before(f.deadline):
-		return 0, os.ErrDeadlineExceeded, again, nil
+		return 0, again, nil, os.ErrDeadlineExceeded
 	case len(f.segments) == 0:
-		return 0, nil, f.deadline, nil
+		return 0, f.deadline, nil, nil
 	}
 	s := &f.segments[0]
 	here, again, held := f.arrive(s)
@@ -132,16 +132,16 @@ func (f *flow) take(b []byte) (n int, err error, again time.Time, held <-chan st
 		if !f.deadline.IsZero() && (again.IsZero() || f.deadline.Before(again)) {
 			again = f.deadline
 		}
-		return 0, nil, again, held
+		return 0, again, held, nil
 	}
 	if s.end != nil {
-		return 0, s.end, again, nil
+		return 0, again, nil, s.end
 	}
 	n = copy(b, s.data)
 	if s.data = s.data[n:]; len(s.data) == 0 {
 		f.segments = f.segments[1:]
 	}
-	return n, nil, again, nil
+	return n, again, nil, nil
 }
 
 // fail ends the reader's end; what was not read is gone.
@@ -176,7 +176,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		if !c.process.running(nil) {
 			return 0, net.ErrClosed
 		}
-		n, err, again, held := c.in.take(b)
+		n, again, held, err := c.in.take(b)
 		if n > 0 || err != nil || len(b) == 0 {
 			return n, err
 		}
