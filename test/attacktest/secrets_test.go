@@ -142,7 +142,7 @@ func (s *secretSite) use() {
 		return err == nil && len(all) == 2 && all[0].State != "processing" && all[0].State != "waiting" &&
 			all[1].State != "processing" && all[1].State != "waiting"
 	})
-	if said := s.run(-1, "introspection", "status", strictNode, "-o", "json"); !strings.Contains(said, "apply patch") {
+	if said := s.run(-1, "introspection", "show", strictNode, "-o", "json"); !strings.Contains(said, "apply patch") {
 		s.Errorf("Ironic's refusal, which repeats what it was sent, is not told: %s", said)
 	}
 	s.logIn(mistyped)
@@ -175,7 +175,7 @@ func (s *secretSite) logIn(password string) string {
 func (s *secretSite) look() {
 	s.Helper()
 	for _, words := range []string{"status -o json", "peers -o json", "members -o json", "cert status -o json",
-		"config show --effective", "debug fsm dump", "introspection list -o json", "introspection status " + strictNode,
+		"config show --effective", "debug fsm dump", "introspection list -o json", "introspection show " + strictNode,
 		"node history " + strictNode, "rule list -o json", "token list -o json", "doctor --check config"} {
 		s.see("trivet "+words, s.run(-1, strings.Fields(words)...))
 	}
