@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,28 +73,10 @@ func judgeAll(ctx context.Context, r *runner, mutants []Mutant, out io.Writer) i
 	}
 	fmt.Fprint(out, details.String())
 	fmt.Fprintf(out, "\n%d of %d mutants caught\n", len(mutants)-len(escaped), len(mutants))
-	if code := keepCounts(out, map[string]int{"mutants.caught": len(mutants) - len(escaped)}); code != 0 {
-		return code
-	}
+	fmt.Fprintln(out, testenv.CountLine("mutants.caught", float64(len(mutants)-len(escaped))))
 	if len(escaped) > 0 {
 		fmt.Fprintf(out, "error: not caught: %s\n", strings.Join(escaped, ", "))
 		return 1
-	}
-	return 0
-}
-
-// keepCounts appends what was counted to the file of the figures, where the environment
-// names one. It returns the exit code.
-func keepCounts(out io.Writer, counts map[string]int) int {
-	path := os.Getenv(testenv.FiguresFile)
-	if path == "" {
-		return 0
-	}
-	for name, n := range counts { // order-free: each is looked for by its name
-		if err := testenv.Append(path, testenv.Recorded{Name: name, Value: float64(n), Met: true}); err != nil {
-			fmt.Fprintln(out, "error:", err)
-			return 1
-		}
 	}
 	return 0
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // sampledDirs are the directories whose mutants a sample is taken of.
@@ -208,5 +210,7 @@ func judgeSample(ctx context.Context, s *sampler, chosen []fault, out io.Writer)
 	judged := count[caught] + count[survived]
 	fmt.Fprintf(out, "\n%d of %d caught (%.1f %%); %d do not compile\n", count[caught], judged,
 		100*float64(count[caught])/float64(max(judged, 1)), count[broken])
-	return keepCounts(out, map[string]int{"mutants.judged": judged, "mutants.survived": count[survived]})
+	fmt.Fprintln(out, testenv.CountLine("mutants.judged", float64(judged)))
+	fmt.Fprintln(out, testenv.CountLine("mutants.survived", float64(count[survived])))
+	return 0
 }

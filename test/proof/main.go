@@ -20,14 +20,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // recordPath is where the runs are kept, from the root of the module.
@@ -129,26 +126,21 @@ func (s *session) reach(ctx context.Context, p piece, again bool) error {
 
 // once runs a piece once. The error is of the machine; what the run found is in Failed.
 func (s *session) once(ctx context.Context, p piece, seed int) (Run, error) {
-	dir, err := os.MkdirTemp("", "trivet-proof-")
-	if err != nil {
-		return Run{}, fmt.Errorf("make a directory for the figures: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	figures := filepath.Join(dir, "figures.json")
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
 	args := p.args(seed)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "CI=true", testenv.FiguresFile+"="+figures)
-	cmd.Env = append(cmd.Env, p.environ(seed)...)
-	log := &tail{}
+	cmd.Env = append(append(os.Environ(), "CI=true"), p.environ(seed)...)
+	log := &output{counted: make(map[string]float64)}
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(s.stdout, log), io.MultiWriter(s.stderr, log)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	one := Run{Piece: p.name, Seed: seed, Date: time.Now().UTC().Format(time.DateOnly)}
-	if one.Commit, one.Machine, err = whereabouts(ctx); err != nil {
+	commit, machine, err := whereabouts(ctx)
+	if err != nil {
 		return Run{}, err
 	}
+	one.Commit, one.Machine = commit, machine
 	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(p.environ(seed), " "),
 		strings.Join(args, " "))
 	began := time.Now()
@@ -156,17 +148,10 @@ func (s *session) once(ctx context.Context, p piece, seed int) (Run, error) {
 		one.Failed = fmt.Sprintf("%v: %s", err, log.last())
 	}
 	one.Seconds = int(time.Since(began).Seconds())
-	recorded, err := testenv.ReadFigures(figures)
-	if err != nil {
-		return Run{}, err
-	}
-	one.Figures = make(map[string]float64)
-	for _, r := range recorded {
-		one.Figures[r.Name] = r.Value
-	}
+	one.Figures = log.counted
 	for _, name := range p.zero {
 		if n, known := one.Figures[name]; one.Failed == "" && (n != 0 || !known) {
-			one.Failed = fmt.Sprintf("%s is %g, of %d figures", name, n, len(recorded))
+			one.Failed = fmt.Sprintf("%s is %g, of %d figures", name, n, len(one.Figures))
 		}
 	}
 	return one, nil

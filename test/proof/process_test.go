@@ -28,10 +28,7 @@ func TestMain(m *testing.M) {
 func actPiece(seed string) int {
 	fmt.Println("an attack with seed", seed)
 	for name, n := range map[string]float64{"small.counted": 3, "small.longest_s": 0.5, "small.wrong": 0} {
-		if err := testenv.Append(os.Getenv(testenv.FiguresFile), testenv.Recorded{Name: name, Value: n}); err != nil {
-			fmt.Println(err)
-			return 2
-		}
+		fmt.Println(testenv.CountLine(name, n))
 	}
 	if seed == "3" {
 		fmt.Println("two hosts answered")

@@ -11,8 +11,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Run is one run of a piece.
@@ -129,19 +132,45 @@ func number(n float64) string {
 	return whole
 }
 
-// tailLimit bounds what is kept of a failing run's output, in bytes.
-const tailLimit = 1000
+// tailLimit bounds what is kept of a failing run's output, and lineLimit what of a line is
+// looked at, in bytes.
+const (
+	tailLimit = 1000
+	lineLimit = 4096
+)
 
-// tail keeps the end of what is written to it.
-type tail struct{ text []byte }
+// output follows what a run prints: its end, and what it counts.
+type output struct {
+	mu      sync.Mutex // both streams of the run are written here
+	text    []byte
+	line    []byte
+	counted map[string]float64
+}
 
 // Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	if len(t.text) > tailLimit {
-		t.text = append([]byte(nil), t.text[len(t.text)-tailLimit:]...)
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, p...)
+	if len(o.text) > tailLimit {
+		o.text = append([]byte(nil), o.text[len(o.text)-tailLimit:]...)
+	}
+	for _, b := range p {
+		switch {
+		case b == '\n':
+			if name, value, ok := testenv.Counted(string(o.line)); ok {
+				o.counted[name] = value
+			}
+			o.line = o.line[:0]
+		case len(o.line) < lineLimit:
+			o.line = append(o.line, b)
+		}
 	}
 	return len(p), nil
 }
 
-func (t *tail) last() string { return strings.ToValidUTF8(string(t.text), "?") }
+func (o *output) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.ToValidUTF8(string(o.text), "?")
+}

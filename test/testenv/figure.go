@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,14 +47,14 @@ type Recorded struct {
 	Name  string    `json:"name"`
 	Value float64   `json:"value"`
 	Unit  string    `json:"unit"` // s, ms, MB; % for a share, x for a ratio
-	Goal  string    `json:"goal"` // as Goal.String spells it; "" for what is counted
+	Goal  string    `json:"goal"` // as Goal.String spells it
 	Met   bool      `json:"met"`
 	Test  string    `json:"test"`
 	Time  time.Time `json:"time"` // when it was recorded
 }
 
-// FiguresFile in the environment names the file of the figures.
-const FiguresFile = "TRIVET_FIGURES"
+// figuresFile in the environment names the file of the figures.
+const figuresFile = "TRIVET_FIGURES"
 
 // Figure logs a measured value with its goal, and appends it to the file of the
 // figures, which ReadFigures reads: the one that TRIVET_FIGURES names, else
@@ -67,31 +68,36 @@ func Figure(t testing.TB, name string, value float64, unit string, goal Goal) {
 		verdict = "met"
 	}
 	t.Logf("figure %s: %.3g %s, goal %s: %s", name, value, unit, goal, verdict)
-	keep(t, Recorded{Name: name, Value: value, Unit: unit, Goal: goal.String(), Met: met})
-}
-
-// Count is Figure of what has no goal: how many faults, reads or hand-overs a test made,
-// and the seed that it drew them with. test/proof adds up what the runs of a test count.
-func Count(t testing.TB, name string, value float64) {
-	t.Helper()
-	t.Logf("counted %s: %g", name, value)
-	keep(t, Recorded{Name: name, Value: value, Met: true})
-}
-
-// keep appends a figure of t to the file of the figures, where there is one.
-func keep(t testing.TB, r Recorded) {
-	t.Helper()
-	r.Test, r.Time = t.Name(), time.Now().UTC()
-	path := os.Getenv(FiguresFile)
+	r := Recorded{Name: name, Value: value, Unit: unit, Goal: goal.String(), Met: met, Test: t.Name(),
+		Time: time.Now().UTC()}
+	path := os.Getenv(figuresFile)
 	if path == "" {
 		path = besideModule()
 	}
 	if path == "" {
 		return
 	}
-	if err := Append(path, r); err != nil {
+	if err := record(path, r); err != nil {
 		t.Logf("the figure is in this log alone: %v", err)
 	}
+}
+
+// Count logs how many faults, reads or hand-overs a test made, or the seed that it drew them
+// with, in a line that Counted reads: test/proof adds up what the runs of a test count.
+func Count(t testing.TB, name string, value float64) {
+	t.Helper()
+	t.Log(CountLine(name, value))
+}
+
+// CountLine is the line of a count.
+func CountLine(name string, value float64) string { return fmt.Sprintf("counted %s: %g", name, value) }
+
+// Counted reads the count at the end of a line, if there is one.
+func Counted(line string) (name string, value float64, ok bool) {
+	_, count, found := strings.Cut(line, "counted ")
+	name, text, separated := strings.Cut(strings.TrimSpace(count), ": ")
+	value, err := strconv.ParseFloat(text, 64)
+	return name, value, found && separated && err == nil && !strings.Contains(name, " ")
 }
 
 // Took is Figure of a duration, in seconds, that is to be at most limit.
@@ -120,9 +126,9 @@ func besideModule() string {
 	return ""
 }
 
-// Append appends a figure as a line. The newline comes first: after a line that was
+// record appends a figure as a line. The newline comes first: after a line that was
 // cut off, this one begins whole. One write with O_APPEND mixes with no other's.
-func Append(path string, r Recorded) error {
+func record(path string, r Recorded) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode figure %s: %w", r.Name, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 // What two tests record at the same time is all there, and of one name the latest.
 func TestFiguresOfTwoWriters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
-	t.Setenv(FiguresFile, path)
+	t.Setenv(figuresFile, path)
 	const each = 100
 	var writers sync.WaitGroup
 	for w := range 2 {
@@ -53,7 +54,7 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 // A writer that was killed leaves a line that is cut off. It spoils no other.
 func TestFiguresBesideABrokenLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures.json")
-	t.Setenv(FiguresFile, path)
+	t.Setenv(figuresFile, path)
 	Figure(t, "a.rate", 2, "x", AtLeast(1.5))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -79,7 +80,7 @@ func TestFiguresBesideABrokenLine(t *testing.T) {
 
 // Without a variable the file lies in dist/verify of the module, if that is there.
 func TestFiguresBesideTheModule(t *testing.T) {
-	t.Setenv(FiguresFile, "")
+	t.Setenv(figuresFile, "")
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -102,5 +103,21 @@ func TestFiguresBesideTheModule(t *testing.T) {
 	}
 	if all, err := ReadFigures(filepath.Join(verify, "none.json")); err != nil || len(all) != 0 {
 		t.Errorf("without a file: %+v, %v", all, err)
+	}
+}
+
+// A count is read from the line in which a test logs it, and no other line has one.
+func TestCountsAreReadBack(t *testing.T) {
+	for line, want := range map[string]float64{
+		"    chaos_test.go:64: " + CountLine("chaos.minutes", 10.25): 10.25, CountLine("a.large", 1e7) + "\n": 1e7,
+	} {
+		if name, got, ok := Counted(line); !ok || got != want || !strings.Contains(line, name) {
+			t.Errorf("%q: %q %g %v", line, name, got, ok)
+		}
+	}
+	for _, line := range []string{"", "counted", "counted all of it: 3", "counted a.b: many", "figure a.b: 3 s"} {
+		if name, got, ok := Counted(line); ok {
+			t.Errorf("%q: %q %g", line, name, got)
+		}
 	}
 }
