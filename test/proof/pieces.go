@@ -73,6 +73,12 @@ func pieces() []piece {
 			counts: "ages.hand_overs", goal: 10_000, limit: time.Hour,
 		},
 		{
+			name: "losses", unit: "changes of leaders under load in virtual time",
+			env:    []string{"TRIVET_SIM_LOSSES=10000", "TRIVET_SIM_SEED={seed}00001"},
+			tests:  []string{"-run", "^TestLosses$", "./test/simtest"},
+			counts: "sim.losses.leader_changes", goal: 100_000, limit: time.Hour,
+		},
+		{
 			name: "sites", unit: "hours of virtual time of sites of 10,000 machines",
 			env: []string{"TRIVET_SIM_SITES=3", "TRIVET_SIM_MACHINES=10000", "TRIVET_SIM_SITE_TIME=6h",
 				"TRIVET_SIM_SITE_PAUSE=4m", "TRIVET_SIM_SEED={seed}000"},
