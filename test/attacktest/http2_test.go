@@ -139,7 +139,8 @@ func rounds(t *testing.T, conn net.Conn, flood h2Flood, most uint32, toTheEnd bo
 		if err := conn.SetReadDeadline(time.Now().Add(endsWithin)); err != nil {
 			t.Fatal(err)
 		}
-		if !errors.Is(<-over, os.ErrDeadlineExceeded) {
+		err := testwait.ReceiveWithin(t, 2*endsWithin, over, "the end of a flooded connection")
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return done - 1, back.Load()
 		}
 	}
