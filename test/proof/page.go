@@ -72,8 +72,8 @@ func ofPiece(p piece, runs []Run) (good, bad []Run) {
 	return good, bad
 }
 
-// others lists the figures of the runs but for that which counts: times by the longest,
-// all else added up.
+// others lists the figures of the runs but for that which counts: times by the longest, all
+// else added up. Seeds and rates have no sum.
 func others(p piece, runs []Run) string {
 	all := make(map[string]float64)
 	for _, r := range runs {
@@ -81,7 +81,7 @@ func others(p piece, runs []Run) string {
 			switch {
 			case strings.HasSuffix(name, "_s"), strings.HasSuffix(name, "_max"):
 				all[name] = max(all[name], n)
-			case !strings.HasSuffix(name, "seed"):
+			case !strings.HasSuffix(name, "seed") && !strings.Contains(name, "_per_"):
 				all[name] += n
 			}
 		}
