@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -43,3 +44,47 @@ func TestRequestThatIsTooLongIsCutItself(t *testing.T) {
 			len(w.sent.Entries), w.sent.LeaderCommitIndex, len(req.Entries))
 	}
 }
+
+// A transfer that timed out may be repeated after whole rounds of replication: requests after
+// which raft has no more for its follower. Neither heartbeats, full nor cut ones are any.
+func TestRoundsOfReplication(t *testing.T) {
+	const term, rounds = 3, 100
+	entries := func(n, bytes int) []*raft.Log {
+		out := make([]*raft.Log, n)
+		for i := range out {
+			out[i] = &raft.Log{Data: make([]byte, bytes)}
+		}
+		return out
+	}
+	for what, c := range map[string]struct {
+		previous uint64
+		entries  []*raft.Log
+		again    bool
+	}{
+		"heartbeats":            {0, nil, false},
+		"full requests":         {7, entries(maxAppendEntries, 1), false},
+		"requests that are cut": {7, entries(2, raftguard.MaxRequestBytes), false},
+		"requests of the rest":  {7, entries(maxAppendEntries-1, 1), true},
+		"requests of nothing":   {7, nil, true},
+	} {
+		gate := raftguard.NewGate(func() time.Duration { return 0 })
+		net := newProvingTransport(&wire{}, Storage{Log: raft.NewInmemStore(), Snapshots: raft.NewInmemSnapshotStore()}, gate)
+		if err := net.transfers.Begun(term, "b", timedOut{}).Error(); err == nil {
+			t.Fatal("the transfer did not time out")
+		}
+		for range rounds {
+			req := raft.AppendEntriesRequest{Term: term, PrevLogEntry: c.previous, Entries: c.entries}
+			if err := net.AppendEntries("b", "b:1", &req, new(raft.AppendEntriesResponse)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := net.transfers.Check(term, "b"); (err == nil) != c.again {
+			t.Errorf("whole rounds: after %d %s: %v", rounds, what, err)
+		}
+	}
+}
+
+// timedOut is the future of a transfer whose target did not catch up.
+type timedOut struct{}
+
+func (timedOut) Error() error { return errors.New("leadership transfer timeout") }

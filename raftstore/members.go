@@ -70,22 +70,29 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 	return res.Err()
 }
 
-// Transfer hands leadership to the named server. It returns when raft has sent
-// the target there; whether it won shows in Role.
-func (s *Store) Transfer(ctx context.Context, to Server) error {
-	// Raft takes no writes until its message to the target has timed out, 10 s
-	// if the target does not answer.
-	if s.net.acks.SilentFor(raft.ServerID(to.ID)) > 2*s.opts.Timing.Heartbeat {
+// MayTransfer returns why leadership cannot be handed to a server now. One that does not
+// answer would have raft refuse all writes until its message to it has timed out, after 10 s.
+func (s *Store) MayTransfer(to Server) error {
+	id := raft.ServerID(to.ID)
+	if s.net.acks.SilentFor(id) > 2*s.opts.Timing.Heartbeat {
 		return fmt.Errorf("transfer leadership to %s: it does not answer", to.ID)
 	}
-	term, id := s.raft.CurrentTerm(), raft.ServerID(to.ID)
-	err := s.transfers.Check(term, id)
-	if err == nil {
-		err = s.slots.awaitFuture(ctx, func() raft.Future {
-			return s.transfers.Begun(term, id, s.raft.LeadershipTransferToServer(id, raft.ServerAddress(to.Address)))
-		})
+	if err := s.net.transfers.Check(s.raft.CurrentTerm(), id); err != nil {
+		return fmt.Errorf("transfer leadership to %s: %w", to.ID, err)
 	}
-	if err != nil {
+	return nil
+}
+
+// Transfer hands leadership to the named server, if MayTransfer allows it. It returns when
+// raft has sent the target there; whether it won shows in Role.
+func (s *Store) Transfer(ctx context.Context, to Server) error {
+	if err := s.MayTransfer(to); err != nil {
+		return err
+	}
+	term, id := s.raft.CurrentTerm(), raft.ServerID(to.ID)
+	if err := s.slots.awaitFuture(ctx, func() raft.Future {
+		return s.net.transfers.Begun(term, id, s.raft.LeadershipTransferToServer(id, raft.ServerAddress(to.Address)))
+	}); err != nil {
 		return fmt.Errorf("transfer leadership to %s: %w", to.ID, err)
 	}
 	return nil

@@ -27,10 +27,9 @@ type Store struct {
 	log     *raftguard.Log
 	roles   *roleKeeper
 
-	leading   atomic.Pointer[Leadership] // nil: no Lead of ours is in force
-	slots     slots
-	pulse     chan struct{} // capacity 1: a proof waits for heartbeats
-	transfers raftguard.Transfers
+	leading atomic.Pointer[Leadership] // nil: no Lead of ours is in force
+	slots   slots
+	pulse   chan struct{} // capacity 1: a proof waits for heartbeats
 
 	life context.Context // ends when Close begins
 	stop context.CancelFunc

@@ -39,6 +39,8 @@ type provingTransport struct {
 type sending struct {
 	acks *raftguard.Acks
 	idle raftguard.Idle // set before raft starts
+
+	transfers raftguard.Transfers
 }
 
 var _ raft.WithPreVote = (*provingTransport)(nil)
@@ -116,7 +118,8 @@ func (t *provingTransport) silent() bool { return t.dumb() || t.refusing.Load() 
 func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) error {
 	// Raft's own request is cut, and first: what is sent may be a copy.
-	raftguard.LimitBytes(req, raftguard.MaxRequestBytes)
+	full := len(req.Entries) == maxAppendEntries
+	cut := raftguard.LimitBytes(req, raftguard.MaxRequestBytes)
 	req = raftguard.ShownCommitted(req)
 	t.idle.Await(id, req)
 	if t.dumb() {
@@ -132,6 +135,9 @@ func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 		t.acks.Answered(id, sent)
 		if n := len(req.Entries); resp.Success && (n > 0 || req.PrevLogEntry > 0) {
 			t.acks.Stored(id, req.Term, req.PrevLogEntry+uint64(n))
+			if !full && !cut { // raft has no more for this round
+				t.transfers.Stored(req.Term, id)
+			}
 		}
 	}
 	return nil

@@ -43,3 +43,37 @@ func TestTransfers(t *testing.T) {
 		}
 	}
 }
+
+// A transfer that timed out may be repeated when raft has surely taken its request: after
+// rounds of replication to that server under that leadership, and no others.
+func TestTransferAgainAfterATimeout(t *testing.T) {
+	const term = 4
+	var a Transfers
+	timeOut := func(to raft.ServerID) {
+		if err := a.Begun(term, to, answered{errors.New("leadership transfer timeout")}).Error(); err == nil {
+			t.Fatal("the transfer did not time out")
+		}
+	}
+	timeOut("b")
+	timeOut("c")
+	for range 2 * roundsToTake {
+		a.Stored(term, "c")
+		a.Stored(term-1, "b")
+	}
+	if err := a.Check(term, "c"); err != nil {
+		t.Errorf("after rounds of its own: %v", err)
+	}
+	for range roundsToTake {
+		if err := a.Check(term, "b"); !errors.Is(err, ErrTransferStuck) {
+			t.Fatalf("while raft may still hold the request: %v", err)
+		}
+		a.Stored(term, "b")
+	}
+	if err := a.Check(term, "b"); err != nil {
+		t.Errorf("after %d rounds: %v", roundsToTake, err)
+	}
+	timeOut("b")
+	if err := a.Check(term, "b"); !errors.Is(err, ErrTransferStuck) {
+		t.Errorf("when it timed out again: %v", err)
+	}
+}
