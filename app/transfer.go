@@ -4,20 +4,27 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // tookLimit bounds the wait for the peer that leadership was handed to: it asks
 // for votes at once, so it has them within an election, or never.
 const tookLimit = 2 * time.Second
 
-// HandOn gives leadership away on purpose: PXE service closes first and the log
-// says so, so that the next leader opens at once instead of waiting for as long as
-// it may be open. hand asks raft for the transfer. If no peer takes leadership, this
-// one leads again, by another token, and opens again.
-func (c *Core) HandOn(ctx context.Context, hand func(ctx context.Context) error) error {
+// HandOn gives leadership to a voter, or to the best one if its ID is "". PXE service
+// closes first and the log says so, so that the next leader opens at once instead of
+// waiting for as long as it may be open; it stays open where no voter may be asked. If no
+// peer takes leadership, this one leads again, by another token, and opens again.
+func (c *Core) HandOn(ctx context.Context, to raftstore.Server) error {
+	self := c.Store.ID()
+	if err := leader.MayHandOn(c.Store, self, to); err != nil {
+		return err
+	}
 	role, _ := c.Store.Role()
 	c.yield(ctx)
-	err := hand(ctx)
+	err := leader.HandOn(ctx, c.Store, self, to)
 	if err == nil {
 		err = c.taken(ctx, role.Change)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -34,12 +33,12 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 		return "", conflict("start trivet on the other peers, or see why they do not answer: 'trivet status'",
 			"hand leadership on: there is no quorum: %d of %d voters live, %d are needed", q.Live, q.Voters, q.Need)
 	}
-	hand, err := m.handOver(to)
-	if err == nil {
-		err = m.HandOn(ctx, hand)
-	}
+	next, err := m.voterCalled(to)
 	if err != nil {
 		return "", err
+	}
+	if err := m.HandOn(ctx, next); err != nil {
+		return "", conflict("see 'trivet peers'", "%v", err)
 	}
 	if err := m.awaitLeader(ctx, func(id string) bool { return id != m.Self.ID }); err != nil {
 		return "", err
@@ -48,26 +47,21 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 	return m.NameOf(store.View(), l.ID), nil
 }
 
-// handOver returns how leadership is given to a member, "" for the best voter.
-func (m *Membership) handOver(to string) (func(ctx context.Context) error, error) {
+// voterCalled returns the other voter with a name or ID, the zero Server for "".
+func (m *Membership) voterCalled(to string) (raftstore.Server, error) {
 	if to == "" {
-		return func(ctx context.Context) error {
-			if err := leader.StepDown(ctx, m.Store, m.Self.ID); err != nil {
-				return conflict("see 'trivet peers'", "%v", err)
-			}
-			return nil
-		}, nil
+		return raftstore.Server{}, nil
 	}
 	next, err := memberCalled(m.Store.View(), to)
 	if err != nil {
-		return nil, err
+		return raftstore.Server{}, err
 	}
 	for _, srv := range m.Store.Servers() {
 		if srv.ID == next.ID && srv.Voter && srv.ID != m.Self.ID {
-			return func(ctx context.Context) error { return m.Store.Transfer(ctx, srv) }, nil
+			return srv, nil
 		}
 	}
-	return nil, conflict("see 'trivet peers'", "%s is no other voter", next.Name)
+	return raftstore.Server{}, conflict("see 'trivet peers'", "%s is no other voter", next.Name)
 }
 
 // awaitLeader waits until a leader of which ok holds is known here.
@@ -171,11 +165,7 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 		return m.commit(ctx, membership.RemoveMember{ID: m.Self.ID, Force: force})
 	}
 	if role, _ := m.Store.Role(); role.Leader {
-		hand, err := m.handOver("")
-		if err == nil {
-			err = m.HandOn(ctx, hand)
-		}
-		if err != nil {
+		if err := m.HandOn(ctx, raftstore.Server{}); err != nil {
 			return conflict(
 				"let another voter come back or join first ('trivet peers' shows them); one that is dead for ever: 'trivet remove NAME'",
 				"this peer leads and cannot hand leadership on: %v", err)

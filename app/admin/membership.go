@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Member is one line of the replicated member table.
@@ -88,8 +89,8 @@ type Membership struct {
 	Fit    func() error // why this peer would not lead
 	Quorum func() api.Quorum
 	Lift   func() // ends this peer's own maintenance at once
-	// HandOn gives leadership away, as hand does; Rest lets the workers end.
-	HandOn func(ctx context.Context, hand func(context.Context) error) error
+	// HandOn gives leadership to a voter, or to the best if its ID is ""; Rest lets the workers end.
+	HandOn func(ctx context.Context, to raftstore.Server) error
 	Rest   func(ctx context.Context) (resume func(), err error)
 }
 

@@ -22,8 +22,39 @@ const (
 type Electorate interface {
 	Servers() []raftstore.Server
 	View() fsm.View
+	MayTransfer(to raftstore.Server) error
 	Transfer(ctx context.Context, to raftstore.Server) error
 }
+
+// MayHandOn returns why leadership cannot be handed to a voter now, or to any if its ID is
+// "". It asks without changing anything: what a leader ends before it hands on stays as it is.
+func MayHandOn(log Electorate, self string, to raftstore.Server) error {
+	if to.ID != "" {
+		return log.MayTransfer(to)
+	}
+	var errs []error
+	for _, s := range successors(log, self) {
+		err := log.MayTransfer(s)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return errNoSuccessor
+	}
+	return errors.Join(errs...)
+}
+
+// HandOn hands leadership to a voter, or to the best one if its ID is "".
+func HandOn(ctx context.Context, log Electorate, self string, to raftstore.Server) error {
+	if to.ID == "" {
+		return StepDown(ctx, log, self)
+	}
+	return log.Transfer(ctx, to)
+}
+
+var errNoSuccessor = errors.New("no other voter is alive and eligible to lead")
 
 // HasSuccessor reports whether another voter is alive and eligible to lead, by
 // this peer's applied state.
@@ -46,7 +77,7 @@ func StepDown(ctx context.Context, log Electorate, self string) error {
 		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
-		return errors.New("no other voter is alive and eligible to lead")
+		return errNoSuccessor
 	}
 	return fmt.Errorf("after %d tries: %w", len(errs), errors.Join(errs...))
 }

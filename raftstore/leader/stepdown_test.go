@@ -22,6 +22,7 @@ type electorate struct {
 	index   uint64
 	servers []raftstore.Server
 	asked   []string
+	may     func(to string) error
 	answer  func(ctx context.Context, to string) error
 }
 
@@ -36,6 +37,7 @@ func newElectorate(t *testing.T, others ...string) *electorate {
 		t.Fatal(err)
 	}
 	e := &electorate{t: t, state: state, index: 1, servers: []raftstore.Server{{ID: "h1", Voter: true}}}
+	e.may = func(string) error { return nil }
 	e.answer = func(context.Context, string) error { return nil }
 	for _, id := range others {
 		e.do(membership.PutMember{Member: membership.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
@@ -68,6 +70,8 @@ func (e *electorate) session(peer string, applied uint64) fencing.Token {
 
 func (e *electorate) Servers() []raftstore.Server { return e.servers }
 func (e *electorate) View() fsm.View              { return e.state.View() }
+
+func (e *electorate) MayTransfer(to raftstore.Server) error { return e.may(to.ID) }
 
 func (e *electorate) Transfer(ctx context.Context, to raftstore.Server) error {
 	e.asked = append(e.asked, to.ID)
@@ -114,6 +118,38 @@ func TestLeadershipGoesToALiveVoter(t *testing.T) {
 				t.Errorf("live-successor: %q were asked, want %q", e.asked, c.asked)
 			}
 		})
+	}
+}
+
+// TestMayHandOn: the question finds the voter that may be asked, and asks for no transfer.
+func TestMayHandOn(t *testing.T) {
+	stuck, silent := errors.New("h2 is stuck"), errors.New("h3 is silent")
+	for name, c := range map[string]struct {
+		sessions, to string
+		refused      map[string]error
+		want         []error
+	}{
+		"the best":           {"h2 h3", "", nil, nil},
+		"another":            {"h2 h3", "", map[string]error{"h2": stuck}, nil},
+		"none is eligible":   {"", "", nil, []error{errNoSuccessor}},
+		"none may be asked":  {"h2 h3", "", map[string]error{"h2": stuck, "h3": silent}, []error{stuck, silent}},
+		"the named":          {"h3", "h2", map[string]error{"h3": silent}, nil},
+		"the named is stuck": {"h2 h3", "h2", map[string]error{"h2": stuck}, []error{stuck}},
+	} {
+		e := newElectorate(t, "h2", "h3")
+		for _, id := range strings.Fields(c.sessions) {
+			e.session(id, 9)
+		}
+		e.may = func(to string) error { return c.refused[to] }
+		err := MayHandOn(e, "h1", raftstore.Server{ID: c.to})
+		for _, want := range c.want {
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+		}
+		if (err == nil) != (len(c.want) == 0) || len(e.asked) > 0 {
+			t.Errorf("%s: %v, and %q were asked", name, err, e.asked)
+		}
 	}
 }
 

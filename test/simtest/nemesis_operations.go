@@ -121,7 +121,7 @@ func (n *nemesis) handOn(p *Peer) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), operationLimit)
-		last = core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, core.Store.ID()) })
+		last = core.HandOn(ctx, raftstore.Server{})
 		cancel()
 	}
 	n.c.Oracle.broken("operation: %s did not give leadership away within %v: %v", p.Name, operationsLimit, last)

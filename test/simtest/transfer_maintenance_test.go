@@ -2,12 +2,11 @@ package simtest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/membership"
-	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // TestLeadershipHandedOn gives leadership to another peer again and again, without
@@ -24,7 +23,7 @@ func TestLeadershipHandedOn(t *testing.T) {
 			old := c.Leader()
 			core := old.Core()
 			began := time.Now()
-			c.must(core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, old.Name) }))
+			c.must(core.HandOn(ctx, raftstore.Server{}))
 			c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
 			if gap := time.Since(began); gap > soon {
 				c.Oracle.broken("handed-on: another door opened after %v, want at most %v", gap, soon)
@@ -33,9 +32,14 @@ func TestLeadershipHandedOn(t *testing.T) {
 		c.awaitDoor()
 		old := c.Leader()
 		token := old.Core().Runner.Token()
-		nobody := errors.New("nobody")
-		if err := old.Core().HandOn(ctx, func(context.Context) error { return nobody }); !errors.Is(err, nobody) {
-			t.Errorf("handed to nobody: %v", err)
+		for _, p := range c.Others(old) {
+			p.Core().Store.Refuse(true)
+		}
+		if err := old.Core().HandOn(ctx, raftstore.Server{}); err == nil {
+			t.Error("handed on: no voter takes leadership, and there is no error")
+		}
+		for _, p := range c.Others(old) {
+			p.Core().Store.Refuse(false)
 		}
 		c.Until(doorLimit, "the door that was shut in vain opens again", func() bool {
 			p := c.OpenDoor()

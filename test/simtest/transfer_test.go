@@ -52,6 +52,44 @@ func TestTransferToAStuckVoterIsTriedOnce(t *testing.T) {
 	})
 }
 
+// TestTransferIsAskedForAgain: a voter whose disk hung when leadership was handed to it
+// may be asked again under the same leadership once it keeps up; while it may not, PXE
+// service stays open.
+func TestTransferIsAskedForAgain(t *testing.T) {
+	Simulate(t, 3, 17, func(c *Cluster) {
+		c.withDoors(&PortTable{})
+		c.settle(0)
+		load := c.StartLoad(2)
+		c.awaitDoor()
+		old := c.Leader()
+		core, stuck := old.Core(), c.Others(old)[0]
+		token := core.Runner.Token()
+		to := raftstore.Server{ID: stuck.Name, Address: stuck.address()}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		stuck.Disk.Hang()
+		time.Sleep(time.Second) // in a bubble: entries wait for the disk
+		if err := core.Store.Transfer(ctx, to); err == nil {
+			t.Error("leadership was handed to a voter whose disk hangs")
+		}
+		for range 20 {
+			if err := core.HandOn(ctx, to); !errors.Is(err, raftguard.ErrTransferStuck) || c.OpenDoor() != old {
+				t.Errorf("asked while it is stuck: %v; PXE is open at %v", err, c.OpenDoor())
+			}
+			time.Sleep(100 * time.Millisecond) // in a bubble
+		}
+		stuck.Disk.Thaw()
+		c.Until(successionLimit, "it may be asked again", func() bool { return core.Store.MayTransfer(to) == nil })
+		if now := core.Runner.Token(); now != token {
+			t.Errorf("the leadership %v became %v meanwhile", token, now)
+		}
+		c.Until(successionLimit, "it takes leadership", func() bool { return core.HandOn(ctx, to) == nil })
+		c.Until(doorLimit, "the other door opens", func() bool { return c.OpenDoor() == stuck })
+		load.Stop()
+		c.Agree(successionLimit)
+	})
+}
+
 // TestLeadershipIsNotHandedOnWithoutAQuorum: a leader that does not hear a majority refuses with a
 // sentence, before it closes the PXE service.
 func TestLeadershipIsNotHandedOnWithoutAQuorum(t *testing.T) {
@@ -62,7 +100,7 @@ func TestLeadershipIsNotHandedOnWithoutAQuorum(t *testing.T) {
 		m := &admin.Membership{
 			Here:   &admin.Here{Store: lead.Core().Store, NameOf: func(fsm.View, string) string { return "" }},
 			Quorum: func() api.Quorum { return api.Quorum{Voters: 3, Live: 1, Need: 2} },
-			HandOn: func(context.Context, func(context.Context) error) error { handed++; return errors.New("handed on") },
+			HandOn: func(context.Context, raftstore.Server) error { handed++; return errors.New("handed on") },
 		}
 		_, err := m.Transfer(context.Background(), "")
 		var refused *api.Error
