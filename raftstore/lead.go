@@ -59,7 +59,7 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (_ *Leadership, err err
 	l.reads = batcher.New(batcher.Options[struct{}, uint64]{
 		Send: l.answerReads, Context: s.life, Parallel: 1, MaxCalls: maxReaders, MaxWaiting: maxReaders,
 	})
-	res, err := s.append(ctx, l, fsm.Header{}, lead)
+	res, err := l.append(ctx, fsm.Header{}, lead)
 	if err = cmp.Or(err, res.Err(), res.Decode(&l.led)); err != nil {
 		return nil, fmt.Errorf("commit lead: %w", err)
 	}
@@ -102,7 +102,7 @@ func (l *Leadership) End() {
 
 // Propose commits a command under this leadership's token.
 func (l *Leadership) Propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
-	return l.store.append(ctx, l, fsm.Header{Token: l.token}, c)
+	return l.append(ctx, fsm.Header{Token: l.token}, c)
 }
 
 // leads returns nil if raft leads in this handle's term at this moment. Terms

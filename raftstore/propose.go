@@ -29,7 +29,7 @@ func enqueueTimeout(ctx context.Context) time.Duration {
 // was appended), logerr.ErrOutcomeUnknown, or a refusal of the command itself.
 func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
 	if l := s.leading.Load(); l != nil {
-		return s.append(ctx, l, h, c)
+		return l.append(ctx, h, c)
 	}
 	// The leader refuses it too, but what it says of a refusal before the log
 	// comes here as an outcome unknown.
@@ -105,7 +105,7 @@ func (s *Store) ServeProposal(ctx context.Context, payload []byte) ([]byte, erro
 	if l == nil || !h.Token.IsZero() {
 		return nil, logerr.ErrNotLeader
 	}
-	res, err := s.append(ctx, l, h, c)
+	res, err := l.append(ctx, h, c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,8 @@ func (s *Store) ServeProposal(ctx context.Context, payload []byte) ([]byte, erro
 }
 
 // append stamps a command with the log's clock and waits for its result.
-func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+func (l *Leadership) append(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	s := l.store
 	if l.ended.Load() {
 		return fsm.Result{}, errLeadershipEnded
 	}

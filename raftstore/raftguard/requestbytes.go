@@ -7,8 +7,8 @@ import "github.com/hashicorp/raft"
 const MaxRequestBytes = 1 << 20
 
 // LimitBytes has a leader's request bring its first entries alone, at least one, so that
-// they hold at most so many bytes, and reports whether some are left out. It changes the request that raft made: raft sends on
-// from the last entry that is left in it.
+// they hold at most so many bytes, and reports whether it left some out. It changes the
+// request that raft made: raft sends on from the last entry that is left in it.
 //
 // hashicorp/raft 1.8 bounds a request by the number of its entries, up to 1,024, and the
 // network transport gives every request the same time, however long it is. What takes
