@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -224,5 +225,36 @@ func TestLateTaintIsRefused(t *testing.T) {
 		})
 		first.leave()
 		second.leave()
+	})
+}
+
+// A request for the out-of-service taint gets no answer, the machine is switched on, and the
+// same leader reads that: the request is refused when it arrives at last, also when the leader
+// is held from every further command.
+func TestOwnLateTaintIsRefused(t *testing.T) {
+	inWorld(t, 3, 3, func(w *world) {
+		late := &lateTaint{}
+		w.with(func() { w.trouble.late = late })
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.until("the request is under way", 10*time.Minute, func() bool { return late.arrive != nil })
+		w.with(func() {
+			w.pcs["n1"].powerOn()
+			w.pcs["n1"].up = time.Now().Add(10 * time.Minute) // a server tests its memory first
+		})
+		w.ledger.must(kubestate.PauseFailover{Paused: true, By: "me"})
+		w.comesTo("n1", kubestate.RemFencing)
+		w.with(func() {
+			err := late.arrive()
+			if !errors.Is(err, ErrConflict) || slices.Contains(w.nodes["n1"].Taints, outOfService()) {
+				t.Errorf("own-late-taint: %v; the Node of a machine that was read on has %v", err, w.nodes["n1"].Taints)
+			}
+			cordon := func(have Taint) bool { return have.Key == TaintCordon }
+			if !slices.ContainsFunc(w.nodes["n1"].Taints, cordon) {
+				t.Error("own-late-taint: the cordon is gone")
+			}
+		})
+		h.leave()
 	})
 }

@@ -142,7 +142,7 @@ func (h *hand) Renewal(ctx context.Context, name string) (renewal Renewal, err e
 
 // Mark implements NodeWriter.
 func (h *hand) Mark(ctx context.Context, as Node, c Change) (n Node, err error) {
-	err = h.ask(ctx, "patch node", func() error {
+	patch := func() error {
 		have := h.w.nodes[as.Name]
 		if have == nil {
 			return ErrGone
@@ -169,6 +169,13 @@ func (h *hand) Mark(ctx context.Context, as Node, c Change) (n Node, err error) 
 		}
 		n = have.copied()
 		return nil
+	}
+	err = h.ask(ctx, "patch node", func() error {
+		if late := h.w.trouble.late; late != nil && late.arrive == nil && slices.Contains(c.Add, outOfService()) {
+			late.arrive = patch
+			return fmt.Errorf("patch the Node: no answer: %w", context.DeadlineExceeded)
+		}
+		return patch()
 	})
 	return n, err
 }

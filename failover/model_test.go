@@ -73,7 +73,11 @@ type trouble struct {
 	noNodes    bool   // the watch of Nodes stands still, and that of Leases
 	noLeases   bool
 	deaf       int // peers that hear no kubelet that they did not hear before
+	late       *lateTaint
 }
+
+// lateTaint is a request for the out-of-service taint that gets no answer, and arrives later.
+type lateTaint struct{ arrive func() error }
 
 type apiNode struct {
 	Node

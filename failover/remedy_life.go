@@ -156,7 +156,7 @@ func (r *remedy) readmit(ctx context.Context, m kubestate.Remediation) error {
 // untaint is readmit where the watch may be behind: it goes by the storage. A Node without the
 // taint gets the token of this leadership all the same: the taint may be in the hand of an
 // earlier leader, who read the Node when its machine was off, and is refused for one that
-// was written since.
+// was written since. So is a request of this leader that got no answer and is under way yet.
 func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
 	n, err := r.target.readNode(ctx, m)
 	if err != nil {
@@ -168,6 +168,8 @@ func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
 			"take the out-of-service taint from a machine that lives")
 	case n.Annotations[kubeclient.AnnotationToken] != r.a.Token().String():
 		_, err = r.mark(ctx, n, Change{}, "mark the Node of a machine that lives")
+	case n.ResourceVersion == r.target.asked:
+		err = r.target.renewCordon(ctx, m, n)
 	}
 	return err
 }

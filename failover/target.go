@@ -20,6 +20,7 @@ type target struct {
 	known   bool    // the Node was read under this leadership
 	kubelet string  // of the Node as it was read last
 	boot    string  // boot ID as of the newest proof that the machine was off
+	asked   string  // resourceVersion of the Node that the newest request for the taint was about
 	ons     powerOns
 }
 
@@ -140,7 +141,20 @@ func (t *target) keepTaint(ctx context.Context, m kubestate.Remediation, n Node)
 	if err != nil || taken(n) {
 		return err
 	}
+	t.asked = n.ResourceVersion
 	_, err = t.mark(ctx, n, Change{Add: []Taint{outOfService()}}, "taint the Node out of service")
+	return err
+}
+
+// renewCordon takes our cordon and puts it again, so that the Node is another one for
+// requests that are under way.
+func (t *target) renewCordon(ctx context.Context, m kubestate.Remediation, n Node) error {
+	cordon := slices.DeleteFunc(slices.Clone(n.Taints), func(have Taint) bool { return have.Key != TaintCordon })
+	n, err := t.mark(ctx, n, Change{Remove: cordon}, "renew the cordon of the Node of a machine that lives")
+	if err != nil {
+		return err
+	}
+	_, err = t.keepCordon(ctx, m, n)
 	return err
 }
 
