@@ -272,7 +272,7 @@ func TestDeviceIsToldOfASharedUUID(t *testing.T) {
 		h := w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
 		w.cutPower("n1")
-		w.comesTo("n1", kubestate.RemOff)
+		w.comesTo("n1", kubestate.RemDetached)
 		const says = "no UUID was compared: the kube node tells the same UUID as "
 		h.mu.Lock()
 		told := slices.Clone(h.told)

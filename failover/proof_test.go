@@ -2,10 +2,12 @@ package failover
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
@@ -143,4 +145,71 @@ func TestBootIDEndsAProof(t *testing.T) {
 			}
 		})
 	})
+}
+
+// The two readings that make an off are new enough for the taint and for the first batch of
+// pods, and the silence of the kubelet was waited for: the work is free as soon as the
+// API server has answered. All that costs no time is asked at each step all the same.
+func TestWorkIsFreeRightAfterOff(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.watchRules()
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+		const most = 150 * time.Millisecond // ten requests of 6 ms, and two knocks
+		if took := time.Duration(w.deleted("s-1") - w.step("n1", kubestate.RemOff)); took > most {
+			t.Errorf("free-after-off: its pod was deleted %v after off was logged, want at most %v", took, most)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, step := range [][2]string{{"to off", "to tainted"}, {"to tainted", "delete pod"}} {
+			from, to := slices.Index(h.deeds, step[0]), slices.Index(h.deeds, step[1])
+			if from < 0 || to < from {
+				t.Fatalf("free-after-off: no %s after %s: %v", step[1], step[0], h.deeds)
+			}
+			for _, deed := range []string{"knock", "get node", "get lease"} {
+				if !slices.Contains(h.deeds[from:to], deed) {
+					t.Errorf("free-after-off: no %q between %s and %s: %v", deed, step[0], step[1], h.deeds[from:to])
+				}
+			}
+		}
+	})
+}
+
+// deleted returns when a leader deleted a pod.
+func (w *world) deleted(pod string) fsm.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.audit {
+		if d.verb == "delete" && strings.HasPrefix(d.uid, "pod-"+pod+"-") {
+			return fsm.Time(d.at.Sub(w.ledger.began))
+		}
+	}
+	w.t.Fatalf("%s was never deleted", pod)
+	return 0
+}
+
+// The API server is slow, and somebody switches the machine on after it was read off: a
+// reading that is a second old is for no further step.
+func TestOldReadingIsForNoStep(t *testing.T) {
+	for _, after := range []string{"to off", "to tainted"} {
+		t.Run(after, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.watchRules()
+				w.with(func() { w.trouble.operator = true })
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				w.after(after, func() {
+					w.with(func() { w.pcs["n1"].powerOn() })
+					w.pass(1100 * time.Millisecond)
+				})
+				w.cutPower("n1")
+				w.comesTo("n1", kubestate.RemDetached)
+				if path := w.path("n1"); !strings.Contains(path, strings.TrimPrefix(after, "to ")+" fencing") {
+					t.Errorf("old-reading: the power was not read again: it went %q", path)
+				}
+			})
+		})
+	}
 }

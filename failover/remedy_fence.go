@@ -45,11 +45,13 @@ const noDevice = "no fence device is configured for it"
 
 // escalation is where the list of devices is at.
 type escalation struct {
-	announced bool      // the command to last is in the log and was not given yet
-	off       bool      // last was read off twice after its newest command
-	read      time.Time // when the newest reading of those was answered
-	last      string    // device that was announced last; "" before the first
-	failed    []string  // what the devices before it said
+	announced bool // the command to last is in the log and was not given yet
+	off       bool // last was read off twice after its newest command
+	// read is when the newest reading of off was answered that the next proof may rest on;
+	// zero for none.
+	read   time.Time
+	last   string   // device that was announced last; "" before the first
+	failed []string // what the devices before it said
 }
 
 // enter notes that the state is another one, and whether it is the first of this

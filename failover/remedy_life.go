@@ -17,9 +17,11 @@ const (
 	// knockLimit bounds the question to the kubelet between the two readings of the
 	// power that count, and proofLimit the one that goes along with each later reading: there it
 	// must not delay the work that waits. A living kubelet answers at once; one that
-	// does not is left to the probes of the peers.
+	// does not is left to the probes of the peers. againLimit bounds the one right after one
+	// that brought no answer.
 	knockLimit = time.Second
 	proofLimit = 250 * time.Millisecond
+	againLimit = 25 * time.Millisecond
 	// lateRenewal is how long after the machine was off a renewal of its Lease may
 	// still reach the storage. It does not contradict the device; the wait for a
 	// silent Lease begins again with it.

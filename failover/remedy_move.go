@@ -17,6 +17,9 @@ const (
 	// one may be used: a machine needs longer than that to boot into a kubelet.
 	maxBatch  = 50
 	batchLife = 5 * time.Second
+	// readingLife is for how long a reading of off may be the beginning of another proof:
+	// from off to the first deletion nothing takes that long but requests that are slow.
+	readingLife = time.Second
 	// detachFirst and detachLast are the first and the longest pause between two
 	// looks at the volumes; each is one and a half times the one before.
 	detachFirst = 200 * time.Millisecond
@@ -35,9 +38,10 @@ const (
 // proof is what everything after `off` rests on: that the machine was off a
 // moment ago, and what the Node looked like after that.
 type proof struct {
-	at   time.Time // when the device had answered
-	node Node
-	gone bool // the Node was deleted
+	at    time.Time // when the device had answered
+	heard Heard     // what the kubelet said to this proof's question
+	node  Node
+	gone  bool // the Node was deleted
 }
 
 // errAwake says that a machine which was off is not, or may not be. on says that its
@@ -49,36 +53,19 @@ type errAwake struct {
 
 func (e errAwake) Error() string { return e.why }
 
-// prove reads the power and asks the kubelet, then does what is to be done between, then
-// reads the Node: anything that between has read is younger than the power and older than
-// the proof that the Node is still the same, has not booted, and gives no sign of life.
+// prove begins with readPower, then does what is to be done between, then reads the Node:
+// anything that between has read is younger than the power and older than the proof that
+// the Node is still the same, has not booted, and gives no sign of life.
 // The kubelet's silence takes time, and is waited for before: pods that were listed
 // earlier would have changed, as Kubernetes itself ends those of a tainted Node. It waits
 // until this leader saw the Lease silent for lease_age: what an earlier one saw may be
 // over, and after a silence of the API server it is not known.
 func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof,
 	error) {
-	if !r.target.known { // else the device's answer could be compared with nothing but a name
-		if _, err := r.target.readNode(ctx, m); err != nil && !errors.Is(err, errDeleted) {
-			return proof{}, err
-		}
+	p, err := powerReader{r}.readPower(ctx, m)
+	if err != nil {
+		return proof{}, err
 	}
-	d, configured := r.target.device(m.Device)
-	if !configured {
-		return proof{}, errAwake{why: fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
-	}
-	answer := r.target.knocking(ctx, proofLimit)
-	limited, cancel := context.WithTimeout(ctx, fenceLimit)
-	power, err := d.Power(limited, r.target.machine)
-	cancel()
-	switch {
-	case err != nil:
-		return proof{}, r.deaf(ctx, fmt.Errorf("read its power: %w", err))
-	case power != PowerOff:
-		return proof{}, errAwake{why: fmt.Sprintf("device %s says %v", m.Device, power), on: power == PowerOn}
-	}
-	p := proof{at: time.Now()}
-	heard := answer()
 	if between != nil {
 		if err := between(ctx); err != nil {
 			return proof{}, err
@@ -93,7 +80,7 @@ func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between fun
 	case p.node.BootID != r.target.boot:
 		return proof{}, errAwake{why: "it has booted since it was off"}
 	}
-	alive, err := r.signs.life(m, heard, 0)
+	alive, err := r.signs.life(m, p.heard, 0)
 	switch {
 	case err != nil:
 		return proof{}, err
@@ -102,6 +89,48 @@ func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between fun
 	case !p.gone && !r.signs.silent(m):
 		return proof{}, wait(lookAgain)
 	}
+	r.power.read = p.at
+	return p, nil
+}
+
+// powerReader is a remedy that reads the power of its machine for a proof.
+type powerReader struct{ *remedy }
+
+// readPower is the beginning of a proof: its device says off, and its kubelet was asked. The
+// reading of the proof right before, or of fencing, is as good for readingLife as a new
+// one, which a device may take a second for: nothing that was done meanwhile needed its
+// own. The kubelet is asked all the same, though its silence, which that proof waited
+// for, is not waited for again; if it answers, the power is read. What fails later leaves no
+// reading behind.
+func (r powerReader) readPower(ctx context.Context, m kubestate.Remediation) (proof, error) {
+	if !r.target.known { // else the device's answer could be compared with nothing but a name
+		if _, err := r.target.readNode(ctx, m); err != nil && !errors.Is(err, errDeleted) {
+			return proof{}, err
+		}
+	}
+	d, configured := r.target.device(m.Device)
+	if !configured {
+		return proof{}, errAwake{why: fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
+	}
+	p := proof{at: r.power.read}
+	r.power.read = time.Time{}
+	if time.Since(p.at) < readingLife {
+		if p.heard = r.target.knocking(ctx, againLimit)(); !p.heard.On() {
+			return p, nil
+		}
+	}
+	answer := r.target.knocking(ctx, proofLimit)
+	limited, cancel := context.WithTimeout(ctx, fenceLimit)
+	power, err := d.Power(limited, r.target.machine)
+	cancel()
+	switch {
+	case err != nil:
+		return proof{}, r.deaf(ctx, fmt.Errorf("read its power: %w", err))
+	case power != PowerOff:
+		return proof{}, errAwake{why: fmt.Sprintf("device %s says %v", m.Device, power), on: power == PowerOn}
+	}
+	p.at = time.Now()
+	p.heard = answer()
 	return p, nil
 }
 
@@ -112,7 +141,7 @@ func (e errContradicted) Error() string { return e.alive }
 
 // deaf is the outcome of a device that does not answer: it is asked again, and when
 // that does not help, fencing begins again, with the next device if need be.
-func (r *remedy) deaf(ctx context.Context, err error) error {
+func (r powerReader) deaf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -200,6 +229,7 @@ func (r *remedy) batch(ctx context.Context, m kubestate.Remediation) (left []Pod
 			return nil, p, err
 		}
 	}
+	r.power.read = time.Time{} // one reading is not for two batches
 	for _, pod := range due[:min(len(due), maxBatch)] {
 		if time.Since(p.at) > batchLife {
 			break

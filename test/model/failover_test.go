@@ -1,7 +1,7 @@
 package model
 
 // Proof before remediation, across leaders (docs/design.md#failover): failover's remedy (prove, taint, batch,
-// unproven, untaint, takePower), clusterController.write, Mark and DeletePod of failover/kube,
+// readPower, unproven, untaint, takePower), clusterController.write, Mark and DeletePod of failover/kube,
 // fsm/kubestate.StepRemediation.
 //
 // A leads, then B, while a machine that was switched off loses its work: taint, then the pod. Each of the two
@@ -120,7 +120,7 @@ func failoverSituations() []Rule[failoverState] {
 func (m failover) steps(s failoverState, do Do[failoverState]) {
 	next := s
 	for i := range next.l {
-		if at := s.l[i].at; at == readOff || at == hasProof {
+		if at := s.l[i].at; at == readOff || at == hasProof || at == inHand || at == wrote {
 			next.l[i].age = min(s.l[i].age+1, batchLong+1)
 		}
 	}
@@ -192,7 +192,7 @@ func (m failover) proves(s failoverState, do Do[failoverState], i int) {
 		*l = controller{}
 		do(next, "{P} may not write, and begins its turn again", i, 0)
 	case at == hasProof:
-		l.at, l.age = inHand, 0
+		l.at = inHand
 		do(next, "{P} proves that it leads, and is about to "+[...]string{"taint the Node", "delete the pod"}[l.found], i, 0)
 	default:
 		l.at = inClear
@@ -271,8 +271,14 @@ func (m failover) records(s failoverState, do Do[failoverState], i int) {
 			next.log = logFencing
 		}
 		do(next, "{P} records its step", i, 0)
+		if at == wrote && next.log == logTainted && s.l[i].age <= batchLong {
+			next.l[i] = controller{at: readOff, found: logTainted, age: s.l[i].age}
+			do(next, "{P} records its step, and goes on with the same reading", i, 0)
+		}
 	case at == atStart && leads && s.log == logFencing:
 		next.machine, next.log, next.wasOn = 0, logOff, false
 		do(next, "{P} switches the machine off, and reads it off twice", i, 0)
+		next.l[i] = controller{at: readOff, found: logOff}
+		do(next, "{P} switches the machine off, reads it off twice, and goes on with that reading", i, 0)
 	}
 }
