@@ -52,7 +52,11 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	wait := w.g.o.addressWait()
 	left, proven := w.mustWait(v, v.AddressDoor(), wait)
 	if !w.taken && left > 0 {
-		w.wakeIn(left)
+		if w.wakeIn(left); left <= askAhead {
+			w.inquiry.beginAhead(ctx, w.g.o.Address)
+		} else {
+			w.wakeIn(left - askAhead)
+		}
 		return fmt.Sprintf("another host may hold it for %v more", left.Round(time.Millisecond)), nil
 	}
 	if why := w.addressConflict(ctx); why != "" {

@@ -6,8 +6,14 @@ import (
 	"time"
 )
 
-// foundFor is for how long an answer of the neighbours counts.
-const foundFor = time.Second
+const (
+	// foundFor is for how long an answer of the neighbours counts.
+	foundFor = time.Second
+	// askAhead is how long before an earlier holder of the address has surely lost it the
+	// neighbours are asked: mostly it has by then, and they have been silent for long enough
+	// when this leadership may take it.
+	askAhead = 150 * time.Millisecond
+)
 
 // inquiry asks the neighbours for the floating IP next to the guard's turns: they are
 // given a tenth of a second, and PXE must not wait for that. Its methods are for the
@@ -42,6 +48,17 @@ func (i *inquiry) begin(ctx context.Context, n Neighbours) {
 		mac, err := n.Conflict(ctx)
 		answer <- found{mac, err, time.Now()}
 	})
+}
+
+// beginAhead is begin while an earlier leader's host may still have the address, and answer:
+// that is no conflict, and the neighbours are asked again.
+func (i *inquiry) beginAhead(ctx context.Context, n Neighbours) {
+	if i.last != nil && (i.last.err != nil || i.last.mac != "") {
+		i.last, i.since = nil, time.Time{}
+	}
+	if i.last == nil {
+		i.begin(ctx, n)
+	}
 }
 
 // keepAnswer keeps an answer, which came on i.answer, until it is taken.

@@ -70,3 +70,42 @@ func TestOldAnswerOfTheNeighboursCountsForNothing(t *testing.T) {
 		}
 	})
 }
+
+// The neighbours are asked in the last part of the wait for another leader's host, so that
+// their silence costs no time of its own; an answer of that host, which has the address a
+// little longer, is no conflict.
+func TestNeighboursAreAskedBeforeTheWaitIsOver(t *testing.T) {
+	for _, c := range []struct {
+		what            string
+		answers, atMost time.Duration // of the earlier holder, and of the address here
+	}{
+		{"the earlier holder is gone", 0, fullWait + 10*time.Millisecond},
+		{"it answers at first", fullWait - 120*time.Millisecond, fullWait + 80*time.Millisecond},
+		{"it answers to the end", fullWait - time.Millisecond, fullWait + 200*time.Millisecond},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.silence = 100 * time.Millisecond
+				if c.answers > 0 {
+					r.owner = "52:54:00:00:00:09"
+				}
+				r.another(0)
+				r.lead()
+				r.guard(2*fullWait, func(g *Guard) {
+					time.Sleep(c.answers) // in a bubble
+					r.mu.Lock()
+					r.owner = ""
+					r.mu.Unlock()
+					time.Sleep(fullWait) // in a bubble
+					if mac := g.Status().ConflictMAC; mac != "" {
+						t.Errorf("asked-ahead: the earlier holder is told as a conflict: %s", mac)
+					}
+				})
+				if at := r.times("put"); len(at) == 0 || at[0] < fullWait || at[0] > c.atMost {
+					t.Errorf("asked-ahead: put after %v, want %v to %v", at[:min(len(at), 1)], fullWait, c.atMost)
+				}
+			})
+		})
+	}
+}
