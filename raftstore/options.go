@@ -21,7 +21,7 @@ const (
 // Timing holds the clocks of the election (docs/design.md#values). The zero value is not
 // valid; use Normal, Fast or Slow.
 type Timing struct {
-	Heartbeat time.Duration // a follower calls an election when it heard nothing for this long, within 3 of these
+	Heartbeat time.Duration // a follower calls an election when it heard nothing for this long (raftguard.Looks)
 	Election  time.Duration
 	Lease     time.Duration // below Heartbeat: an isolated leader ends before a follower calls an election
 	Commit    time.Duration // an idle leader tells the commit index this often
@@ -43,8 +43,9 @@ func Slow() Timing { return clocks(time.Second) }
 const diskShare = 10 * 20 * time.Millisecond
 
 // Succession is how long after the loss of a leader another may be without its first
-// client's entry. A follower looks at its leader once in one to two heartbeat timeouts, so
-// that the last one has noticed after three. A vote that is split, or refused by a
+// client's entry. raft itself looks at its leader once in one to two heartbeat timeouts, so
+// that the last follower has noticed after three; raftguard.Looks is sooner where it gets the
+// processor. A vote that is split, or refused by a
 // follower that still has its leader, costs an election timeout (docs/design.md#clocks).
 func (t Timing) Succession() time.Duration { return 3*t.Heartbeat + t.Election + diskShare }
 

@@ -93,7 +93,16 @@ func Open(opts Options) (s *Store, err error) {
 	s.raft.RegisterObserver(raft.NewObserver(s.roles.seen, false, leaders))
 	s.done.Go(func() { s.roles.run(ctx) })
 	s.done.Go(s.heartbeats)
+	s.done.Go(func() { lookInTime(s) })
 	return s, nil
+}
+
+// lookInTime has raft notice the silence of its leader in time.
+func lookInTime(s *Store) {
+	looks := raftguard.Looks{Raft: s.raft, Self: raft.ServerID(s.opts.ID), Heartbeat: s.opts.Timing.Heartbeat}
+	if err := looks.Run(s.life.Done()); err != nil {
+		s.opts.Logger.Error("watch for silence of the leader failed: elections begin up to two timeouts later", "err", err)
+	}
 }
 
 func raftConfig(opts Options, notify chan<- bool, names func() []string) *raft.Config {
