@@ -91,7 +91,8 @@ func cables(d value) ([]Part, bool) {
 		if c.Link == "no" && c.Port == "" {
 			continue
 		}
-		p := Part{ID: c.MAC, Facts: make(map[string]string)}
+		p := Part{Facts: make(map[string]string)}
+		p.identify("mac", c.MAC)
 		for name, text := range map[string]string{"speed_mbps": c.Speed, "switch": c.Switch, "port": c.Port, "vlan": c.VLAN} {
 			if text != "" {
 				p.Facts[name] = text

@@ -44,13 +44,13 @@ func Compare(older, newer Machine) []Change {
 }
 
 // compareParts pairs the parts of one kind and tells how those of a pair differ.
-// A pair shares the ID; else, of parts of which one has none, place and facts, or
-// the facts, or the place: cards behind a bridge move when its number changes.
+// A pair shares an identifier; else, of parts that both tell none of one kind, place
+// and facts, or the facts, or the place: cards behind a bridge move when its number changes.
 func compareParts(older, newer []Part) []Change {
 	var changes []Change
 	newer = slices.Clone(newer) // of which the paired are taken out
 	for _, same := range [...]func(a, b Part) bool{
-		func(a, b Part) bool { return a.ID != "" && a.ID == b.ID },
+		func(a, b Part) bool { same, _ := sameID(a, b); return same },
 		func(a, b Part) bool { return nameless(a, b) && a.Place == b.Place && maps.Equal(a.Facts, b.Facts) },
 		func(a, b Part) bool { return nameless(a, b) && len(a.Facts) > 0 && maps.Equal(a.Facts, b.Facts) },
 		func(a, b Part) bool { return nameless(a, b) && a.Place == b.Place },
@@ -76,9 +76,8 @@ func compareParts(older, newer []Part) []Change {
 	return changes
 }
 
-// nameless reports whether one of two parts has no ID, so that it cannot be told
-// by it that they are two.
-func nameless(a, b Part) bool { return a.ID == "" || b.ID == "" }
+// nameless reports whether no identifier tells two parts apart.
+func nameless(a, b Part) bool { _, told := sameID(a, b); return !told }
 
 // differences tells how a part that both documents have differs.
 func differences(was, is Part) []Change {

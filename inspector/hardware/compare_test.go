@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector/hardware"
@@ -67,6 +68,35 @@ func withoutFacts(d told, item, name string) {
 	})
 }
 
+func withoutModules(d told) {
+	d["data"] = slices.DeleteFunc(d["data"].([]any), func(e any) bool {
+		parts := e.([]any)
+		return parts[0] == "memory" && strings.HasPrefix(parts[1].(string), "bank:")
+	})
+}
+
+// decode adds what dmidecode prints of the modules, and of an empty slot.
+func decode(d told, size ...any) {
+	devices := []any{map[string]any{"Locator": "P9-DIMM9", "Size": "No Module Installed", "Serial Number": "NO DIMM"}}
+	for i := range 24 {
+		module := map[string]any{"Size": "16 GiB", "Manufacturer": "Unknown", "Part Number": "Not Specified"}
+		if len(size) > 0 {
+			module["Size"] = size[0]
+		}
+		for _, e := range d["data"].([]any) {
+			switch e := e.([]any); {
+			case e[0] != "memory" || e[1] != fmt.Sprintf("bank:%d", i):
+			case e[2] == "serial":
+				module["Serial Number"] = e[3]
+			case e[2] == "slot":
+				module["Locator"] = e[3]
+			}
+		}
+		devices = append(devices, module)
+	}
+	d["dmi"] = map[string]any{"memory": map[string]any{"devices": devices}}
+}
+
 // TestNoiseIsNoChange boots a machine twice. What differs from boot to boot, and
 // what only one of both documents tells, is no change, in either direction.
 func TestNoiseIsNoChange(t *testing.T) {
@@ -87,17 +117,36 @@ func TestNoiseIsNoChange(t *testing.T) {
 		"flags of a newer kernel": func(d told) {
 			d.inventory()["cpu"].(map[string]any)["flags"] = []any{"fpu", "mitigated"}
 		},
-		"measured rates":         func(d told) { fact(d, "cpu", "logical_3", "bogomips", "1.00") },
-		"the host's name":        func(d told) { d.inventory()["hostname"] = "other" },
-		"cards in another order": func(d told) { slices.Reverse(d["pci_devices"].([]any)) },
-		"no collector of cards":  func(d told) { delete(d, "pci_devices") },
-		"no extra hardware":      func(d told) { delete(d, "data") },
-		"no memory in it":        func(d told) { withoutFacts(d, "memory", "") },
-		"no switch heard":        func(d told) { d.item("interfaces", 0)["lldp"] = nil },
-		"no BMC asked":           func(d told) { d.inventory()["bmc_address"] = nil },
-		"a BMC without IPv6":     func(d told) { d.inventory()["bmc_v6address"] = nil },
-		"an agent of less words": func(d told) { delete(d.item("interfaces", 1), "pci_address") },
-		"lists of another type":  func(d told) { d.inventory()["disks"] = "many" },
+		"measured rates":                func(d told) { fact(d, "cpu", "logical_3", "bogomips", "1.00") },
+		"the host's name":               func(d told) { d.inventory()["hostname"] = "other" },
+		"cards in another order":        func(d told) { slices.Reverse(d["pci_devices"].([]any)) },
+		"no collector of cards":         func(d told) { delete(d, "pci_devices") },
+		"no extra hardware":             func(d told) { delete(d, "data") },
+		"no memory in it":               func(d told) { withoutFacts(d, "memory", "") },
+		"no switch heard":               func(d told) { d.item("interfaces", 0)["lldp"] = nil },
+		"no BMC asked":                  func(d told) { d.inventory()["bmc_address"] = nil },
+		"a BMC without IPv6":            func(d told) { d.inventory()["bmc_v6address"] = nil },
+		"an agent of less words":        func(d told) { delete(d.item("interfaces", 1), "pci_address") },
+		"lists of another type":         func(d told) { d.inventory()["disks"] = "many" },
+		"no list of modules":            withoutModules, // as of a machine with one: lshw calls it bank, without a number
+		"modules by dmidecode":          func(d told) { decode(d); withoutModules(d) },
+		"modules by an older dmidecode": func(d told) { decode(d, "16384 MB"); delete(d, "data") },
+		"a disk by another of its links": func(d told) {
+			d.item("disks", 0)["by_path"] = "/dev/disk/by-path/pci-0000:00:17.0-ata-1.0"
+		},
+		"an older agent, to which a WWN is a serial number": func(d told) {
+			d.item("disks", 0)["serial"] = strings.TrimPrefix(d.item("disks", 0)["wwn"].(string), "0x")
+		},
+		"disks that tell a WWN alone": func(d told) {
+			for i := range d.list("disks") {
+				d.item("disks", i)["serial"] = nil
+			}
+		},
+		"disks that tell no WWN": func(d told) {
+			for i := range d.list("disks") {
+				d.item("disks", i)["wwn"], d.item("disks", i)["wwn_with_extension"] = nil, nil
+			}
+		},
 		"a tree of extra hardware": func(d told) {
 			tree := map[string]any{}
 			for _, e := range d["data"].([]any) {
@@ -191,6 +240,16 @@ var changes = map[string]change{
 		func(d told) { d.item("interfaces", 0)["speed_mbps"] = 1000 },
 		[]string{"cable 52:54:01:00:07:00 changed: speed_mbps 10000 is 1000 now"},
 	},
+	"a memory module that dmidecode alone tells": {
+		func(d told) {
+			decode(d)
+			withoutModules(d)
+			d["dmi"].(map[string]any)["memory"].(map[string]any)["devices"].([]any)[3].(map[string]any)["Serial Number"] = "NEW1"
+		},
+		[]string{
+			"memory module D2A11DF6 went (at P0-DIMMC0, description DIMM DDR4 Synchronous 2666 MHz (0.4 ns), size 16 GiB)",
+			"memory module NEW1 came (at P0-DIMMC0, size 16 GiB)"},
+	},
 	"modules that share a serial number, one of another size": {
 		func(d told) {
 			shareSerials(d)
@@ -235,6 +294,57 @@ func TestSharedSerialNumberIdentifiesNothing(t *testing.T) {
 	after := read(t, document(t, func(d told) { shareSerials(d); withoutFacts(d, "memory", "bank:0") }))
 	changes := hardware.Compare(before, after)
 	const want = "memory module at P0-DIMMA0 went (description DIMM DDR4 Synchronous 2666 MHz (0.4 ns), size 16 GiB)"
+	if len(changes) != 1 || changes[0].String() != want {
+		t.Errorf("told %q, want %q", changes, want)
+	}
+}
+
+// TestFirmwareOfADiskIsTold reads it where the collector of extra hardware writes it, by
+// the names that the kernel gave at that boot.
+func TestFirmwareOfADiskIsTold(t *testing.T) {
+	boot := func(facts ...[4]any) hardware.Machine {
+		return read(t, document(t, func(d told) {
+			for _, f := range facts {
+				d["data"] = append(d["data"].([]any), f[:])
+			}
+		}))
+	}
+	const item, smart = "disk", "SMART/firmware_version"
+	before := boot([4]any{item, "sda", "rev", "B004"}, [4]any{item, "sdb", smart, "TN050001"}, [4]any{item, "sdb", "rev", "0001"})
+	for name, c := range map[string]struct {
+		after hardware.Machine
+		want  []string
+	}{
+		"revision": {boot([4]any{item, "sda", "rev", "B007"}), []string{"disk S00000000000800 changed: revision B004 is B007 now"}},
+		"firmware": {boot([4]any{item, "sdb", smart, "TN060001"}, [4]any{item, "sdb", "rev", "0001"}),
+			[]string{"disk S00000000000801 changed: firmware TN050001 is TN060001 now"}},
+		"a ramdisk without smartctl": {boot([4]any{item, "sdb", "rev", "0001"}), nil},
+	} {
+		var got []string
+		for _, change := range hardware.Compare(before, c.after) {
+			got = append(got, change.String())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: told %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestNamespacesOfOneDiskAreTwo takes one of two namespaces away. They share the serial
+// number of their disk, as the two halves of a SAS disk with two actuators do.
+func TestNamespacesOfOneDiskAreTwo(t *testing.T) {
+	two := func(d told) {
+		d.inventory()["disks"] = []any{
+			map[string]any{"serial": "S1", "wwn": "eui.01", "size": 1 << 40, "by_path": "pci-0000:02:00.0-nvme-1"},
+			map[string]any{"serial": "S1", "wwn": "eui.02", "size": 1 << 40, "by_path": "pci-0000:02:00.0-nvme-2"},
+		}
+	}
+	after := read(t, document(t, func(d told) {
+		two(d)
+		d.inventory()["disks"] = d.list("disks")[1:]
+	}))
+	changes := hardware.Compare(read(t, document(t, two)), after)
+	const want = "disk eui.01 went (at pci-0000:02:00.0-nvme-1, size 1024 GiB)"
 	if len(changes) != 1 || changes[0].String() != want {
 		t.Errorf("told %q, want %q", changes, want)
 	}

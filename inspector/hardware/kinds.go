@@ -1,6 +1,9 @@
 package hardware
 
 import (
+	"cmp"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,10 +27,9 @@ var kinds = [...]kind{
 	one("CPU", "inventory.cpu", "model_name", "architecture", "count", "socket_count"),
 	{"memory", []string{"size"}, memory},
 	{"memory module", moduleFacts, modules},
-	many("disk", "inventory.disks", ids("serial", "wwn_with_extension", "wwn"), "by_path", "size", "model", "vendor",
-		"rotational", "tran"),
-	many("card", "pci_devices", ids(), "bus", "vendor_id", "product_id", "class", "revision"),
-	{networkInterface, []string{"vendor", "product", "firmware"}, interfaces},
+	{"disk", diskFacts, disks},
+	many("card", "pci_devices", "bus", "vendor_id", "product_id", "class", "revision"),
+	{networkInterface, interfaceFacts, interfaces},
 	{cable, []string{"speed_mbps", "switch", "port", "vlan"}, cables},
 }
 
@@ -48,25 +50,22 @@ func one(name, path string, facts ...string) kind {
 	}}
 }
 
-// ids names the members that identify a part: the first that is told counts.
-func ids(members ...string) []string { return members }
-
 // many is the kind of the parts that a list at a path tells.
-func many(name, path string, ids []string, place string, facts ...string) kind {
-	return kind{name, facts, func(d value) ([]Part, bool) { return listed(d.at(path), ids, place, facts) }}
+func many(name, path, place string, facts ...string) kind {
+	return kind{name, facts, func(d value) ([]Part, bool) {
+		return listed(d.at(path), place, facts, func(value, *Part) {})
+	}}
 }
 
-func listed(v value, ids []string, place string, facts []string) ([]Part, bool) {
+// listed reads the parts of a list; more adds to a part what is not read the same way
+// of all.
+func listed(v value, place string, facts []string, more func(value, *Part)) ([]Part, bool) {
 	list, told := v.list()
 	parts := make([]Part, 0, len(list))
 	for _, v := range list {
 		p := Part{Place: v.at(place).text(), Facts: factsOf(v, facts)}
-		for _, name := range ids {
-			if p.ID = v.at(name).text(); !blank(p.ID) {
-				break
-			}
-		}
-		if p.ID != "" || p.Place != "" || len(p.Facts) > 0 {
+		more(v, &p)
+		if len(p.ids) > 0 || p.Place != "" || len(p.Facts) > 0 {
 			parts = append(parts, p)
 		}
 	}
@@ -83,27 +82,60 @@ func factsOf(v value, names []string) map[string]string {
 	return facts
 }
 
+var diskFacts = []string{"size", "model", "vendor", "rotational", "tran", "firmware", "revision"}
+
+// disks reads the disks. Their firmware is what SMART tells, or else the revision, four
+// characters of it: the collector of extra hardware has them by the kernel's name.
+func disks(d value) ([]Part, bool) {
+	more := extra(d, "disk")
+	return listed(d.at("inventory.disks"), "by_path", diskFacts, func(v value, p *Part) {
+		p.Place = onePath(p.Place)
+		wwn := cmp.Or(v.at("wwn_with_extension").text(), v.at("wwn").text())
+		if serial := v.at("serial").text(); !strings.EqualFold(serial, strings.TrimPrefix(wwn, "0x")) {
+			p.identify("serial", serial) // of a SCSI disk older agents tell the WWN there
+		}
+		p.identify("wwn", wwn)
+		told := more[path.Base(v.at("name").text())]
+		if version := told["SMART/firmware_version"]; version != "" {
+			p.Facts["firmware"] = version
+		} else if revision := told["rev"]; revision != "" {
+			p.Facts["revision"] = revision
+		}
+	})
+}
+
+// onePath returns the same of all the names that udev gives to a disk's place below
+// by-path. The agent reads a directory and takes one of them, the next boot another:
+// with the device's number at an ATA port or without, with the USB revision or without,
+// with the driver virtio or without.
+func onePath(link string) string {
+	same := strings.NewReplacer("/virtio-pci-", "/pci-", "-usbv1-", "-usb-", "-usbv2-", "-usb-", "-usbv3-", "-usb-")
+	link = same.Replace(link)
+	if port, ok := strings.CutSuffix(link, ".0"); ok && strings.Contains(link, "-ata-") {
+		return port
+	}
+	return link
+}
+
+var interfaceFacts = []string{"vendor", "product", "firmware"}
+
 // interfaces reads the network interfaces that have a MAC, without the loopback's.
 // Their firmware is what the collector of extra hardware tells of that MAC.
 func interfaces(d value) ([]Part, bool) {
-	list, told := listed(d.at("inventory.interfaces"), ids("mac_address"), "pci_address", []string{"vendor", "product"})
 	firmware := make(map[string]string)
 	for _, fields := range extra(d, "network") {
 		if mac := strings.ToLower(fields["serial"]); mac != "" && fields["firmware"] != "" {
 			firmware[mac] = fields["firmware"]
 		}
 	}
-	parts := list[:0]
-	for _, p := range list {
-		if p.ID = strings.ToLower(p.ID); blank(p.ID) {
-			continue
-		}
-		if version := firmware[p.ID]; version != "" {
+	parts, told := listed(d.at("inventory.interfaces"), "pci_address", interfaceFacts, func(v value, p *Part) {
+		mac := strings.ToLower(v.at("mac_address").text())
+		p.identify("mac", mac)
+		if version := firmware[mac]; version != "" {
 			p.Facts["firmware"] = version
 		}
-		parts = append(parts, p)
-	}
-	return parts, told
+	})
+	return slices.DeleteFunc(parts, func(p Part) bool { return len(p.ids) == 0 }), told
 }
 
 // memory reads how much is built in, in bytes; the agent tells MiB.
@@ -117,15 +149,16 @@ func memory(d value) ([]Part, bool) {
 
 var moduleFacts = []string{"size", "description", "vendor", "product"}
 
-// modules reads the memory modules, which the collector of extra hardware tells.
+// modules reads the memory modules, of which two collectors tell: extra hardware,
+// which leaves a machine's only module out, and dmi-decode.
 func modules(d value) ([]Part, bool) {
 	var parts []Part
-	banks := extra(d, "memory")
-	for bank, fields := range banks {
+	for bank, fields := range extra(d, "memory") {
 		if !strings.HasPrefix(bank, "bank:") || fields["size"] == "" {
 			continue // the total, and slots that are empty
 		}
-		p := Part{ID: fields["serial"], Place: fields["slot"], Facts: make(map[string]string)}
+		p := Part{Place: fields["slot"], Facts: make(map[string]string)}
+		p.identify("serial", fields["serial"])
 		if p.Place == "" {
 			p.Place = bank
 		}
@@ -136,7 +169,43 @@ func modules(d value) ([]Part, bool) {
 		}
 		parts = append(parts, p)
 	}
-	return parts, len(banks) > 0
+	if len(parts) == 0 {
+		parts = decodedModules(d)
+	}
+	return parts, len(parts) > 0
+}
+
+// decodedModules reads the modules from what dmidecode printed.
+func decodedModules(d value) []Part {
+	list, _ := d.at("dmi.memory.devices").list()
+	var parts []Part
+	for _, v := range list {
+		size, ok := decodedSize(v.at("Size").text())
+		if !ok {
+			continue // the slot is empty
+		}
+		p := Part{Place: v.at("Locator").text(), Facts: map[string]string{"size": size}}
+		p.identify("serial", v.at("Serial Number").text())
+		for _, name := range [...][2]string{{"vendor", "Manufacturer"}, {"product", "Part Number"}} {
+			if text := v.at(name[1]).text(); !blank(text) {
+				p.Facts[name[0]] = text
+			}
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// decodedSize makes bytes of a size such as "16 GiB", which dmidecode called "16 GB"
+// and "16384 MB" before. It tells of an empty slot that there is no module.
+func decodedSize(text string) (string, bool) {
+	number, unit, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseUint(number, 10, 32)
+	power := strings.Index("kMGT", unit[:min(len(unit), 1)])
+	if err != nil || n == 0 || power < 0 || unit == "" || n > 1<<(53-10*(power+1)) {
+		return "", false
+	}
+	return strconv.FormatUint(n<<(10*(power+1)), 10), true
 }
 
 // extra returns what the collector of extra hardware tells of one item, such as

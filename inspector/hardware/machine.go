@@ -18,6 +18,17 @@ type Part struct {
 	// Facts are what the ramdisk says about it, by name, such as "size"; none is "".
 	Facts map[string]string `json:"facts,omitempty"`
 	seat  string            // tells the place from all others, if Place does not
+	ids   []identifier      // all that the part does not share; ID is the first
+}
+
+// identifier is one thing that a part says of itself alone, such as its WWN.
+type identifier struct{ name, text string }
+
+// identify adds an identifier if it is told.
+func (p *Part) identify(name, text string) {
+	if !blank(text) {
+		p.ids = append(p.ids, identifier{name, text})
+	}
 }
 
 // Machine is what one document tells of a machine.
@@ -59,19 +70,38 @@ func (m Machine) Kind(name string) []Part {
 	return m.Parts[from:to]
 }
 
-// identified takes the ID from parts that share it, such as the memory modules of
-// makers who write 00000000 into all: these are known by their place alone.
+// identified takes identifiers from parts that share them, such as the memory modules
+// of makers who write 00000000 into all: these are known by what else they tell, or by
+// their place alone.
 func identified(parts []Part) []Part {
-	seen := make(map[string]int, len(parts))
+	seen := make(map[identifier]int, len(parts))
 	for _, p := range parts {
-		seen[p.ID]++
+		for _, id := range p.ids {
+			seen[id]++
+		}
 	}
-	for i, p := range parts {
-		if seen[p.ID] > 1 || blank(p.ID) {
-			parts[i].ID = ""
+	for i := range parts {
+		p := &parts[i]
+		p.ids = slices.DeleteFunc(p.ids, func(id identifier) bool { return seen[id] > 1 })
+		if len(p.ids) > 0 {
+			p.ID = p.ids[0].text
 		}
 	}
 	return parts
+}
+
+// sameID reports whether two parts share an identifier and differ in none, and whether
+// both tell one by which that can be said.
+func sameID(a, b Part) (same, told bool) {
+	same = true
+	for _, x := range a.ids {
+		for _, y := range b.ids {
+			if x.name == y.name {
+				same, told = same && x.text == y.text, true
+			}
+		}
+	}
+	return same && told, told
 }
 
 // blank reports whether a text is what makers write instead of a serial number.
