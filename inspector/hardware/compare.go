@@ -30,17 +30,33 @@ type Change struct {
 // by kind. A kind, a place or a fact that one of them does not tell is no change.
 func Compare(older, newer Machine) []Change {
 	var changes []Change
+	older = renumber(older, newer)
 	for _, k := range kinds {
 		if !older.told[k.name] || !newer.told[k.name] {
 			continue
 		}
 		changes = append(changes, compareParts(older.Kind(k.name), newer.Kind(k.name))...)
 	}
-	return slices.DeleteFunc(changes, func(c Change) bool {
-		return c.Part.Kind == cable && slices.ContainsFunc(changes, func(other Change) bool {
-			return other.Part.Kind == networkInterface && other.Part.ID == c.Part.ID && other.What == c.What && c.What != Changed
-		}) // it came or went with its interface
-	})
+	all := slices.Clone(changes)
+	return slices.DeleteFunc(changes, func(c Change) bool { return slices.ContainsFunc(all, c.sameAs) })
+}
+
+// sameAs reports whether another change tells this one, too, and more of it: a cable
+// comes and goes with its interface, a card with the interface or the NVMe disk that it
+// is, and the size of the memory with a module.
+func (c Change) sameAs(other Change) bool {
+	switch p := other.Part; c.Part.Kind {
+	case cable:
+		return p.Kind == networkInterface && p.ID == c.Part.ID && c.What == other.What && (c.What == Came || c.What == Went)
+	case card:
+		at := p.Kind == networkInterface && p.Place == c.Part.Place ||
+			p.Kind == disk && strings.Contains(p.Place, "pci-"+c.Part.Place+"-nvme-")
+		return at && c.What == other.What && c.What != Changed
+	case memory:
+		return p.Kind == memoryModule && (other.Fact == "size" || other.What == Came || other.What == Went)
+	default:
+		return false
+	}
 }
 
 // compareParts pairs the parts of one kind and tells how those of a pair differ.
@@ -51,9 +67,11 @@ func compareParts(older, newer []Part) []Change {
 	newer = slices.Clone(newer) // of which the paired are taken out
 	for _, same := range [...]func(a, b Part) bool{
 		func(a, b Part) bool { same, _ := sameID(a, b); return same },
-		func(a, b Part) bool { return nameless(a, b) && a.Place == b.Place && maps.Equal(a.Facts, b.Facts) },
+		func(a, b Part) bool {
+			return nameless(a, b) && a.seated() == b.seated() && maps.Equal(a.Facts, b.Facts)
+		},
 		func(a, b Part) bool { return nameless(a, b) && len(a.Facts) > 0 && maps.Equal(a.Facts, b.Facts) },
-		func(a, b Part) bool { return nameless(a, b) && a.Place == b.Place },
+		func(a, b Part) bool { return nameless(a, b) && a.seated() == b.seated() },
 	} {
 		var left []Part
 		for _, was := range older {

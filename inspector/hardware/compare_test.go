@@ -265,6 +265,21 @@ var changes = map[string]change{
 		func(d told) { d["pci_devices"].([]any)[7].(map[string]any)["bus"] = "0000:99:00.0" },
 		[]string{"card at 0000:99:00.0 moved from 0000:00:07.7 to 0000:99:00.0"},
 	},
+	"an interface in another slot, and its cable in another port": {
+		func(d told) {
+			a := d.item("interfaces", 0)
+			a["pci_address"], a["lldp"] = "0000:99:00.0", d.item("interfaces", 1)["lldp"]
+		},
+		[]string{"interface 52:54:01:00:07:00 moved from 0000:18:00.0 to 0000:99:00.0",
+			"cable 52:54:01:00:07:00 moved from leaf-1 Ethernet1/11 to leaf-2 Ethernet2/36"},
+	},
+	"a memory module, and so the memory": {
+		func(d told) {
+			d.inventory()["memory"].(map[string]any)["physical_mb"] = 48 << 10
+			fact(d, "memory", "bank:0", "size", "8589934592")
+		},
+		[]string{"memory module 026610E7 changed: size 16 GiB is 8 GiB now"},
+	},
 	"an interface with its cable": {
 		func(d told) {
 			d.inventory()["interfaces"] = append(d.list("interfaces")[:1:1], d.list("interfaces")[2:]...)

@@ -25,16 +25,20 @@ var kinds = [...]kind{
 	one("BMC", "inventory", "bmc_address", "bmc_v6address", "bmc_mac"),
 	one("boot", "inventory.boot", "current_boot_mode"),
 	one("CPU", "inventory.cpu", "model_name", "architecture", "count", "socket_count"),
-	{"memory", []string{"size"}, memory},
-	{"memory module", moduleFacts, modules},
-	{"disk", diskFacts, disks},
-	many("card", "pci_devices", "bus", "vendor_id", "product_id", "class", "revision"),
+	{memory, []string{"size"}, memorySize},
+	{memoryModule, moduleFacts, modules},
+	{disk, diskFacts, disks},
+	many(card, "pci_devices", "bus", "vendor_id", "product_id", "class", "revision"),
 	{networkInterface, interfaceFacts, interfaces},
 	{cable, []string{"speed_mbps", "switch", "port", "vlan"}, cables},
 }
 
-// The kinds that have rules of their own.
+// The kinds that the rules of a comparison name.
 const (
+	memory           = "memory"
+	memoryModule     = "memory module"
+	disk             = "disk"
+	card             = "card"
 	networkInterface = "interface"
 	cable            = "cable"
 )
@@ -138,8 +142,8 @@ func interfaces(d value) ([]Part, bool) {
 	return slices.DeleteFunc(parts, func(p Part) bool { return len(p.ids) == 0 }), told
 }
 
-// memory reads how much is built in, in bytes; the agent tells MiB.
-func memory(d value) ([]Part, bool) {
+// memorySize reads how much is built in, in bytes; the agent tells MiB.
+func memorySize(d value) ([]Part, bool) {
 	mib, err := strconv.ParseUint(d.at("inventory.memory.physical_mb").text(), 10, 43)
 	if err != nil || mib == 0 {
 		return nil, false
