@@ -364,3 +364,17 @@ func TestNamespacesOfOneDiskAreTwo(t *testing.T) {
 		t.Errorf("told %q, want %q", changes, want)
 	}
 }
+
+// TestDifferentDisksOfOneWWN replaces a disk by one of a maker who writes the same WWN
+// into all.
+func TestDifferentDisksOfOneWWN(t *testing.T) {
+	disk := func(serial string) hardware.Machine {
+		return read(t, document(t, func(d told) {
+			d.inventory()["disks"] = []any{map[string]any{"serial": serial, "wwn": "0x5000000000000001", "by_path": "pci-1"}}
+		}))
+	}
+	changes := hardware.Compare(disk("S1"), disk("S2"))
+	if len(changes) != 2 || changes[0].String() != "disk S1 went (at pci-1)" || changes[1].String() != "disk S2 came (at pci-1)" {
+		t.Errorf("told %q, want that one went and one came", changes)
+	}
+}
