@@ -1,7 +1,9 @@
 package hardware
 
 import (
+	"cmp"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,8 +26,8 @@ type Cable struct {
 	VLAN      string `json:"vlan"` // the port's own, untagged
 }
 
-// Cabling tells where each interface of a machine is plugged in, in the order of
-// its document. Interfaces without a MAC are left out.
+// Cabling tells where each interface of a machine is plugged in, sorted by name: the
+// document's order is that of a directory. Interfaces without a MAC are left out.
 func Cabling(document []byte) ([]Cable, error) {
 	d, err := read(document)
 	if err != nil {
@@ -56,6 +58,9 @@ func cabling(d value) []Cable {
 		c.hear(said)
 		cables = append(cables, c)
 	}
+	slices.SortStableFunc(cables, func(a, b Cable) int { // eth2 is before eth10
+		return cmp.Or(cmp.Compare(len(a.Interface), len(b.Interface)), cmp.Compare(a.Interface, b.Interface))
+	})
 	return cables
 }
 
