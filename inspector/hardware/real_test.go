@@ -53,6 +53,16 @@ func TestRealDocuments(t *testing.T) {
 				"rotational no, size 960.2 GB, vendor SEAGATE)",
 			"cable 0c:c4:7a:10:00:01 moved from leaf-1 Ethernet1/11 to leaf-1 Ethernet1/12",
 		}},
+		{"first", "bridge", []string{
+			"card at 0000:01:00.0 came (class 060400, product_id 8232, revision 02, vendor_id 104c)",
+			"card at 0000:02:00.0 came (class 060400, product_id 8233, revision 01, vendor_id 104c)",
+			"interface 0c:c4:7a:10:00:0a came (at 0000:03:00.0, firmware 2.1-0, product 0x10d3, vendor 0x8086)",
+		}},
+		{"bridge", "first", []string{
+			"card at 0000:01:00.0 went (class 060400, product_id 8232, revision 02, vendor_id 104c)",
+			"card at 0000:02:00.0 went (class 060400, product_id 8233, revision 01, vendor_id 104c)",
+			"interface 0c:c4:7a:10:00:0a went (at 0000:03:00.0, firmware 2.1-0, product 0x10d3, vendor 0x8086)",
+		}},
 	} {
 		var got []string
 		for _, change := range hardware.Compare(boot(t, c.older), boot(t, c.newer)) {
