@@ -52,6 +52,10 @@ func TestRenumberedBusIsNoMove(t *testing.T) {
 			[]string{"01:00.0 nic", "02:00.0 hba", "03:00.0 gpu"},
 			[]string{"01:00.0 nic", "04:00.0 hba", "03:00.0 gpu", "05:00.0 br1"},
 			[]string{"card at 0000:04:00.0 moved from 0000:02:00.0", "card at 0000:05:00.0 came"}},
+		"a card that moved past another": {
+			[]string{"01:00.0 nic", "02:00.0 hba", "03:00.0 gpu"},
+			[]string{"01:00.0 nic", "04:00.0 hba", "03:00.0 gpu", "05:00.0 br1", "05:01.0 br1"},
+			[]string{"card at 0000:04:00.0 moved from 0000:02:00.0", "card at 0000:05:00.0 came", "card at 0000:05:01.0 came"}},
 		"a card that moved further than the bridge moves it": {
 			[]string{"01:00.0 nic", "02:00.0 hba"},
 			[]string{"01:00.0 nic", "04:00.0 hba", "05:00.0 br1"},
