@@ -22,10 +22,12 @@ func cards(t *testing.T, list ...string) hardware.Machine {
 		}
 		devices = append(devices, map[string]string{"bus": "0000:" + address, "product_id": product, "class": class})
 		if product == "nic" {
-			interfaces = append(interfaces, map[string]string{"mac_address": "52:54:00:00:00:01", "pci_address": "0000:" + address})
+			interfaces = append(interfaces,
+				map[string]string{"mac_address": "52:54:00:00:00:01", "pci_address": "0000:" + address})
 		}
 	}
-	document, err := json.Marshal(map[string]any{"pci_devices": devices, "inventory": map[string]any{"interfaces": interfaces}})
+	document, err := json.Marshal(map[string]any{"pci_devices": devices,
+		"inventory": map[string]any{"interfaces": interfaces}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -325,12 +325,14 @@ func TestFirmwareOfADiskIsTold(t *testing.T) {
 		}))
 	}
 	const item, smart = "disk", "SMART/firmware_version"
-	before := boot([4]any{item, "sda", "rev", "B004"}, [4]any{item, "sdb", smart, "TN050001"}, [4]any{item, "sdb", "rev", "0001"})
+	before := boot([4]any{item, "sda", "rev", "B004"}, [4]any{item, "sdb", smart, "TN050001"},
+		[4]any{item, "sdb", "rev", "0001"})
 	for name, c := range map[string]struct {
 		after hardware.Machine
 		want  []string
 	}{
-		"revision": {boot([4]any{item, "sda", "rev", "B007"}), []string{"disk S00000000000800 changed: revision B004 is B007 now"}},
+		"revision": {boot([4]any{item, "sda", "rev", "B007"}),
+			[]string{"disk S00000000000800 changed: revision B004 is B007 now"}},
 		"firmware": {boot([4]any{item, "sdb", smart, "TN060001"}, [4]any{item, "sdb", "rev", "0001"}),
 			[]string{"disk S00000000000801 changed: firmware TN050001 is TN060001 now"}},
 		"a ramdisk without smartctl": {boot([4]any{item, "sdb", "rev", "0001"}), nil},
@@ -374,7 +376,8 @@ func TestDifferentDisksOfOneWWN(t *testing.T) {
 		}))
 	}
 	changes := hardware.Compare(disk("S1"), disk("S2"))
-	if len(changes) != 2 || changes[0].String() != "disk S1 went (at pci-1)" || changes[1].String() != "disk S2 came (at pci-1)" {
+	if len(changes) != 2 || changes[0].String() != "disk S1 went (at pci-1)" ||
+		changes[1].String() != "disk S2 came (at pci-1)" {
 		t.Errorf("told %q, want that one went and one came", changes)
 	}
 }
