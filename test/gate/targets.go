@@ -185,7 +185,7 @@ var labTests = map[string]string{
 	"e2e-gate": `^Test(Gate.*|StoppedBetweenProofAndWrite|RestoreWhileOldPeersRun|Drill|Elector|Contact|HostsThemselves|CutFollowerIsBackSoon|` +
 		`DoorIsShutOffline|FiltersOfAllPeersAreTold|WithoutIPv4|BatchGetsAddresses|MachinesAreOfferedTheirBootFile|DoctorFindsWhatIsPlanted|LeaseRun|Overlaps)$`,
 	"e2e-ironic":   `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
-	"e2e-ironic39": `^Test(Ironic39|Ironic39ServesRamdisksElsewhere|Ironic39Lists|Ironic39Filter)$`,
+	"e2e-ironic39": `^Test(Ironic39|Ironic39QuickStart|Ironic39ServesRamdisksElsewhere|Ironic39Lists|Ironic39Filter)$`,
 	"e2e-kube":     `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|HAConfigPolicies|ElectorMirror|Chart|ChartRenders|FenceIPMI|FenceDummy)$`,
 	"e2e-package":  `^Test(ThreePackagedHosts|UpgradeOfPackages|Documents|TenMistakes|Ansible|Recipes)$`,
 	kubeBuild:      `^TestControlPlaneIsBuilt$`,
