@@ -55,10 +55,10 @@ func TestStoppedBetweenProofAndWrite(t *testing.T) {
 // what the one that was stopped does when it goes on.
 func (g *gateLab) stopped(s *Stoppable, place, clock string) {
 	g.t.Helper()
-	leader := g.settled()
-	old := leader.Host.number
+	g.settled()
 	began := time.Now()
-	s.stop(leader, place, clock)
+	leader := s.stopLeader(g.Lab, place, clock, electLimit, nil)
+	old := leader.Host.number
 	g.taken(began, old)
 	said := len(leader.Log())
 	onward := time.Now()

@@ -42,29 +42,12 @@ func kubeLeaderDays(t *testing.T, k *kubelab.Cluster, audit *kubelab.Audit, trus
 }
 
 // stopped takes the power of a kube node and has whoever leads stop itself at a
-// place, with its wall clock turned back from then on or not. Who leads may have
-// changed by the time that the place is reached, so that all are asked.
+// place, with its wall clock turned back from then on or not.
 func (s kubeLeader) stopped(place, clock string) (leader *Peer, node string, known int, from int64) {
 	s.t.Helper()
 	node, known = s.victim()
 	from = s.audit.Size()
-	for _, p := range s.Peers {
-		s.stops.ask(p, place, clock)
-	}
-	s.kube.Power(node, kubelab.Off)
-	s.Eventually(kubelab.Limit, "a leader stops at "+place, func() error {
-		for _, p := range s.Peers {
-			if p.isStopped() {
-				leader = p
-				return nil
-			}
-		}
-		return errors.New("all run")
-	})
-	leader.aside = true
-	for _, p := range s.Peers {
-		s.stops.forget(p, place)
-	}
+	leader = s.stops.stopLeader(s.Lab, place, clock, kubelab.Limit, func() { s.kube.Power(node, kubelab.Off) })
 	return leader, node, known, from
 }
 
@@ -152,9 +135,7 @@ func (s kubeLeader) refusedLate(from int64) {
 // go on when the Node has recovered.
 func (s kubeLeader) lateTaint() {
 	leader, node, known, from := s.stopped(afterStep+"off", "")
-	s.stops.ask(leader, beforeMark, "")
-	leader.Cont() // at once: its leadership lasts
-	leader.awaitStop(kubelab.Limit, beforeMark)
+	leader = s.stops.stopLeader(s.Lab, beforeMark, "", kubelab.Limit, leader.Cont)
 	s.finish(node, known, from)
 	late := s.audit.Size()
 	leader.Cont()

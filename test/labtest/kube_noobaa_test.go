@@ -264,11 +264,8 @@ func (n *nooBaaLab) threeAtOnce() {
 // changed stops the leader right before a deletion. Another does its work, the kube
 // node comes back, and has pods of the same names when the first goes on.
 func (n *nooBaaLab) changed() {
-	leader := n.WaitLeader()
 	from := n.audit.Size()
-	n.stops.ask(leader, beforeDelete, "")
-	n.kube.Power("node-1", kubelab.NotReady)
-	leader.awaitStop(kubelab.Limit, beforeDelete)
+	leader := n.stops.stopLeader(n.Lab, beforeDelete, "", kubelab.Limit, func() { n.kube.Power("node-1", kubelab.NotReady) })
 	n.released("node-1")
 	n.kube.Power("node-1", kubelab.On)
 	n.ready("node-1", "True")

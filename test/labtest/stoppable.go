@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,19 +115,37 @@ func (s *Stoppable) without(p *Peer, part string) {
 	program.Write(p.t, p.Binary, script)
 }
 
-// stop has a peer stop itself at a place, with its wall clock turned back
-// meanwhile or not, and waits until it has.
-func (s *Stoppable) stop(p *Peer, place, clock string) {
-	p.t.Helper()
-	s.ask(p, place, clock)
-	p.awaitStop(electLimit, place)
+// stopLeader has whoever leads stop itself at a place, with its wall clock turned back from then
+// on or not, and waits until it has; act, if not nil, brings it there. Who leads may have changed
+// by the time that the place is reached, so that all peers are asked.
+func (s *Stoppable) stopLeader(l *Lab, place, clock string, limit time.Duration, act func()) (leader *Peer) {
+	l.t.Helper()
+	for _, p := range l.Peers {
+		s.ask(p, place, clock)
+	}
+	if act != nil {
+		act()
+	}
+	l.Eventually(limit, "a leader stops at "+place, func() error {
+		at := slices.IndexFunc(l.Peers, (*Peer).isStopped)
+		if at < 0 {
+			return errors.New("all run")
+		}
+		leader = l.Peers[at]
+		return nil
+	})
+	leader.aside = true
+	for _, p := range l.Peers {
+		s.forget(p, place)
+	}
+	return leader
 }
 
 func (s *Stoppable) request(p *Peer, place string) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%d.%s", p.PID(), place))
 }
 
-// ask is stop without the wait.
+// ask has a peer stop itself when it next comes to a place.
 func (s *Stoppable) ask(p *Peer, place, clock string) {
 	p.t.Helper()
 	request := s.request(p, place)
@@ -151,16 +170,4 @@ func (s *Stoppable) forget(p *Peer, place string) {
 func (p *Peer) isStopped() bool {
 	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	return err == nil && strings.Contains(string(state), ") T ")
-}
-
-// awaitStop waits until a peer has stopped itself at a place.
-func (p *Peer) awaitStop(limit time.Duration, place string) {
-	p.t.Helper()
-	p.lab.Eventually(limit, p.Name+" stops at "+place, func() error {
-		if !p.isStopped() {
-			return errors.New("it runs")
-		}
-		return nil
-	})
-	p.aside = true
 }
