@@ -246,11 +246,10 @@ func (p *Peer) restarted() {
 		if _, err := p.Status(); p.running() {
 			return err
 		}
-		if p.proc.Code != 75 {
+		if !p.startAgain() {
 			p.t.Fatalf("%s exited with %d", p.Name, p.proc.Code)
 		}
-		p.Start()
-		return nil
+		return errors.New("it begins again")
 	})
 }
 

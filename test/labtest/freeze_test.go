@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -66,6 +67,7 @@ func TestDiskHangs(t *testing.T) {
 	testwait.Elapse(t, time.Until(began.Add(10*time.Second)), "the disk stays frozen")
 	p.Thaw()
 	l.Eventually(electLimit, "the thawed peer follows", func() error {
+		p.startAgain()
 		s, err := p.Status()
 		switch {
 		case err != nil:
@@ -75,7 +77,7 @@ func TestDiskHangs(t *testing.T) {
 		}
 		return nil
 	})
-	if !p.running() || p.PID() != pid {
+	if !p.wentOn(pid) {
 		t.Fatal("the thawed peer is not the same process")
 	}
 	l.WaitVoters(3)
@@ -99,8 +101,9 @@ func TestDiskHangsLong(t *testing.T) {
 	testenv.Took(t, "labtest.disk_hangs_served", time.Since(began), 5*time.Second)
 	testwait.Elapse(t, time.Until(began.Add(60*time.Second)), "the disk stays frozen")
 	p.Thaw()
-	if code := p.WaitExit(electLimit); code != 75 || !strings.Contains(p.Log(), "has been under way for") {
-		t.Fatalf("exit %d after a minute, want 75 and the reason", code)
+	code := p.WaitExit(electLimit)
+	if code != leader.ExitLostLeadership || !strings.Contains(p.Log(), "has been under way for") {
+		t.Fatalf("exit %d after a minute, want %d and the reason", code, leader.ExitLostLeadership)
 	}
 	p.Start()
 	l.WaitVoters(3)

@@ -55,6 +55,9 @@ func TestIronic39Lists(t *testing.T) {
 			}
 		}
 		s.WaitVoters(3)
+		if round%10 == 0 || faults <= 0 {
+			t.Logf("round %d: each document was taken once; %d faults are left", round, max(0, faults))
+		}
 	}
 }
 

@@ -93,20 +93,13 @@ func (m *mixer) mix() {
 	})
 }
 
-// revive is the service manager: it starts a peer again that ended by itself
-// because it led and the log took no writes.
+// revive starts a peer again that ended by itself because it led and the log took no writes.
 func (m *mixer) revive() {
 	m.t.Helper()
-	const lostLeadership = 75
 	for _, p := range m.Peers {
-		if p == m.down || p.running() {
-			continue
+		if p != m.down && !p.running() && !p.startAgain() {
+			m.t.Fatalf("peer %s ended with exit code %d", p.Name, p.proc.Code)
 		}
-		if code := p.WaitExit(callLimit); code != lostLeadership {
-			m.t.Fatalf("peer %s ended with exit code %d", p.Name, code)
-		}
-		m.t.Logf("peer %s is started again", p.Name)
-		p.Start()
 	}
 }
 

@@ -230,10 +230,13 @@ func (l *Lab) Followers() []*Peer {
 }
 
 // WaitVoters waits until every running peer sees n voters and no other server,
-// all with a session.
+// all with a session. A peer that asks its service manager for that is started again.
 func (l *Lab) WaitVoters(n int) {
 	l.t.Helper()
 	l.Eventually(growLimit, fmt.Sprintf("%d voters", n), func() error {
+		for _, p := range l.Peers {
+			p.startAgain()
+		}
 		for _, p := range l.Running() {
 			s, err := p.Status()
 			if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 )
@@ -193,8 +194,27 @@ func (p *Peer) Spawn() {
 
 func (p *Peer) running() bool { return p.proc.Running() }
 
+// startAgain is the service manager: it starts a peer again that ended by itself because it had
+// led and could not let go in time, after a disk or a host that stood still. It waits for
+// nothing, and reports whether that is how the peer ended.
+func (p *Peer) startAgain() bool {
+	p.t.Helper()
+	if p.proc == nil || p.running() || p.proc.Code != leader.ExitLostLeadership {
+		return false
+	}
+	p.t.Logf("peer %s is started again", p.Name)
+	p.Spawn()
+	return true
+}
+
 // PID returns the process ID.
 func (p *Peer) PID() int { return p.proc.PID() }
+
+// wentOn reports whether the peer, which stood still, is the process that it was, or was started
+// again because a duty needed too long to stop: on a busy host it may.
+func (p *Peer) wentOn(pid int) bool {
+	return p.running() && (p.PID() == pid || strings.Contains(p.Log(), "did not stop within"))
+}
 
 // signal sends s to the process, by its ID alone.
 func (p *Peer) signal(s syscall.Signal) {
