@@ -19,7 +19,7 @@ import (
 const PreviousEnv = "TRIVET_TEST_PREVIOUS"
 
 // lastRelease returns a binary built from the newest tag before the present
-// commit, and the tag. What was built once is kept, by the commit's hash.
+// commit, and the tag.
 func lastRelease(t *testing.T) (binary, tag string) {
 	t.Helper()
 	if named := os.Getenv(PreviousEnv); named != "" {
@@ -27,38 +27,50 @@ func lastRelease(t *testing.T) (binary, tag string) {
 	}
 	root := strings.TrimSpace(string(git(t, ".", "rev-parse", "--show-toplevel")))
 	tag, commit := release(t, root)
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = t.TempDir()
-	}
-	binary = filepath.Join(cache, "trivet-test", "release-"+commit, "trivet")
-	if program.Installed(binary) {
-		return binary, tag
-	}
-	tree := checkOut(t, root, commit)
-	build := exec.Command("go", "build", "-o", filepath.Join(tree, "trivet.built"), ".")
-	build.Dir = tree
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", tag, err, out)
-	}
-	// In place under its name only when it is whole.
-	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	sh(t, "cp", filepath.Join(tree, "trivet.built"), binary+".new")
-	if err := os.Rename(binary+".new", binary); err != nil {
-		t.Fatal(err)
-	}
-	return binary, tag
+	return madeOnce(t, commit, "trivet", func() string {
+		tree := checkOut(t, root, commit)
+		build := exec.Command("go", "build", "-o", filepath.Join(tree, "trivet.built"), ".")
+		build.Dir = tree
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", tag, err, out)
+		}
+		return filepath.Join(tree, "trivet.built")
+	}), tag
 }
 
-// lastPackage builds the package of the newest release before the present commit.
+// lastPackage returns the package of the newest release before the present commit.
 func lastPackage(t *testing.T) (deb, tag string) {
 	t.Helper()
 	root := strings.TrimSpace(string(git(t, ".", "rev-parse", "--show-toplevel")))
 	tag, commit := release(t, root)
-	// v0.1.0 takes its version from git's tags, which a clone may lack.
-	return versioned(t, packageOf(t, checkOut(t, root, commit)), strings.TrimPrefix(tag, "v")), tag
+	return madeOnce(t, commit, "trivet.deb", func() string {
+		// v0.1.0 takes its version from git's tags, which a clone may lack.
+		return versioned(t, packageOf(t, checkOut(t, root, commit)), strings.TrimPrefix(tag, "v"))
+	}), tag
+}
+
+// madeOnce returns a file that is made of a commit. What was made once is kept, by the
+// commit's hash.
+func madeOnce(t *testing.T, commit, name string, produce func() string) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = t.TempDir()
+	}
+	kept := filepath.Join(cache, "trivet-test", "release-"+commit, name)
+	if program.Installed(kept) {
+		return kept
+	}
+	made := produce()
+	// In place under its name only when it is whole.
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "cp", made, kept+".new")
+	if err := os.Rename(kept+".new", kept); err != nil {
+		t.Fatal(err)
+	}
+	return kept
 }
 
 // checkOut lays a commit's tree in a folder of its own until the test ends.
