@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,8 @@ func TestThreePackagedHosts(t *testing.T) {
 }
 
 // TestUpgradeOfPackages takes three hosts from the package of the last release to the
-// present one, with a boot server on each as both releases say.
+// present one, back, and there again, and finalizes that, with a boot server on each as
+// both releases say. What was introspected on the way is there at each stop.
 func TestUpgradeOfPackages(t *testing.T) {
 	t.Parallel()
 	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
@@ -52,7 +54,7 @@ func TestUpgradeOfPackages(t *testing.T) {
 	last, tag := lastPackage(t)
 	t.Logf("from %s", tag)
 	ironic := openstack.StartIronic(t, 100)
-	machines := ironic.Enroll(0, 2)
+	machines := ironic.Enroll(0, 5)
 	p := newPackaged(t, ironic.Addr)
 	p.found(last)
 	for _, h := range p.hosts { // docs/install.md of v0.1.0
@@ -60,15 +62,20 @@ func TestUpgradeOfPackages(t *testing.T) {
 			"trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe && systemctl restart dnsmasq")
 	}
 	p.introspect(ironic, machines[0])
-	p.upgrades(deb)
-	if err := p.announced(fsm.Version); err == nil {
-		t.Error("the log version rose without 'trivet upgrade finalize'")
+	for n, next := range []string{deb, last, deb} {
+		p.upgrades(next)
+		p.kept(machines[:n+1])
+		if err := p.announced(fsm.Version); err == nil {
+			t.Error("the log version rose without 'trivet upgrade finalize'")
+		}
+		p.introspect(ironic, machines[n+1])
 	}
 	p.hosts[0].Must("trivet", "upgrade", "finalize")
 	eventually(t, electLimit, fmt.Sprintf("log version %d", fsm.Version), func() error { return p.announced(fsm.Version) })
 	p.serveDHCP("--force") // as CHANGELOG.md says
-	checkInventory(t, ironic, machines[:1])
-	p.introspect(ironic, machines[1])
+	p.kept(machines[:4])
+	checkInventory(t, ironic, machines[:4])
+	p.introspect(ironic, machines[4])
 	p.endures(p.leader())
 	said, err := p.hosts[0].Try("trivet", "doctor") // of all hosts; none has a ramdisk
 	if err == nil || !strings.Contains(said, "ironic-agent") {
@@ -78,6 +85,21 @@ func TestUpgradeOfPackages(t *testing.T) {
 		if finding := strings.HasPrefix(line, "error") ||
 			strings.HasPrefix(line, "warning"); finding && !strings.Contains(line, "ironic-agent") {
 			t.Errorf("doctor after the upgrade: %s", line)
+		}
+	}
+}
+
+// kept wants each machine finished without an error, as the API tells through the floating IP.
+func (p *Packaged) kept(machines []openstack.Machine) {
+	p.t.Helper()
+	for _, m := range machines {
+		reply, err := p.call("GET", "/v1/introspection/"+m.UUID)
+		var r openstack.Report
+		if err == nil {
+			err = json.Unmarshal(reply.Body, &r)
+		}
+		if err != nil || r.State != "finished" {
+			p.t.Errorf("kept: the introspection of %s is %q (%v): %s", m.Name, r.State, err, reply.Body)
 		}
 	}
 }
@@ -200,11 +222,14 @@ func (p *Packaged) staysShut(h *packagedHost) {
 	p.voters(p.hosts...)
 }
 
-// upgrades brings another version to one host after the other.
+// upgrades brings another version, a newer or an older one, to one host after the other as
+// docs/upgrade.md says, the leader last.
 func (p *Packaged) upgrades(deb string) {
 	p.t.Helper()
-	began := time.Now()
-	for _, h := range p.hosts {
+	began, leader := time.Now(), p.leader()
+	followers := slices.DeleteFunc(slices.Clone(p.hosts), func(h *packagedHost) bool { return h == leader })
+	for _, h := range append(followers, leader) {
+		h.Must("sh", "-c", "until trivet failover-safe; do sleep 1; done")
 		pid := h.Property("trivet.service", "MainPID")
 		said := h.Must("dpkg", "-i", h.Place(deb))
 		if !strings.Contains(said, "an upgrade restarts no peer") || h.Property("trivet.service", "MainPID") != pid {
@@ -214,7 +239,7 @@ func (p *Packaged) upgrades(deb string) {
 		p.voters(p.hosts...)
 		p.answers()
 	}
-	p.t.Logf("upgrade of three hosts: %v; the longest time that nobody had the floating IP: %v",
+	p.t.Logf("another version on three hosts: %v; the longest time that nobody had the floating IP: %v",
 		time.Since(began).Round(10*time.Millisecond), longest(p.address.since(began)))
 }
 
