@@ -265,7 +265,8 @@ func (n *nooBaaLab) threeAtOnce() {
 // node comes back, and has pods of the same names when the first goes on.
 func (n *nooBaaLab) changed() {
 	from := n.audit.Size()
-	leader := n.stops.stopLeader(n.Lab, beforeDelete, "", kubelab.Limit, func() { n.kube.Power("node-1", kubelab.NotReady) })
+	dies := func() { n.kube.Power("node-1", kubelab.NotReady) }
+	leader := n.stops.stopLeader(n.Lab, beforeDelete, "", kubelab.Limit, dies)
 	n.released("node-1")
 	n.kube.Power("node-1", kubelab.On)
 	n.ready("node-1", "True")
