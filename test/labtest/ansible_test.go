@@ -90,8 +90,10 @@ func (a *playbooks) upgrades(ironic *openstack.Ironic, deb string, machines []op
 	}
 	a.t.Logf("upgrade by Ansible: %d introspections finished meanwhile", finished)
 	ready.verdict(a.t, 3*time.Second, func(time.Time) bool { return false })
-	if again := a.play(deb, "upgrade.yml"); again.changed != 0 {
-		a.t.Errorf("the second upgrade to one version changes %d things:\n%s", again.changed, again.text)
+	for _, finalize := range []string{"trivet_finalize=false", "trivet_finalize=true"} { // a new cluster begins finalized
+		if again := a.play(deb, "upgrade.yml", "-e", finalize); again.changed != 0 {
+			a.t.Errorf("the second upgrade to one version, %s, changes %d things:\n%s", finalize, again.changed, again.text)
+		}
 	}
 }
 
