@@ -58,8 +58,6 @@ func Rules() []Rule {
 		{"columns", "a line is read next to its difference", checkColumns},
 		{"logkeys", "a thing has one name in the log, and people search for it", checkLogKeys},
 		{"sleep", "a test that sleeps outside a synctest bubble is slow and flaky", checkSleep},
-		{"block", "a test that waits for ever ends with its package and does not say what for", checkBlock},
-		{"settle", "a sleep in a bubble ends before the other goroutines rest", checkSettle},
 		{"class", "requests are admitted by what they cost (docs/design.md#admission)", checkClass},
 		{"hermetic", "a test of every change fails for the change only", checkHermetic},
 	}

@@ -14,15 +14,14 @@ import (
 // program of the packages or in what builds these. Tests and generated files do not
 // count.
 type Figures struct {
-	Lines       int    // that are neither blank nor comment alone
-	Functions   []int  // lines of each, ascending
-	CalledOnce  int    // functions whose name occurs once next to their declaration
-	Structs     []Size // by fields, the largest first
-	MethodSets  []Size // by methods of a receiver, the largest first
-	Exported    []Size // exported names of packages, most first
-	Interfaces  []Size // with more than three methods, the largest first
-	AvoidedHits int    // avoided words in comments, help texts, logs and errors
-	Harness     int    // lines of code of the largest harnesses, without their tests
+	Lines      int    // that are neither blank nor comment alone
+	Functions  []int  // lines of each, ascending
+	CalledOnce int    // functions whose name occurs once next to their declaration
+	Structs    []Size // by fields, the largest first
+	MethodSets []Size // by methods of a receiver, the largest first
+	Exported   []Size // exported names of packages, most first
+	Interfaces []Size // with more than three methods, the largest first
+	Harness    int    // lines of code of the largest harnesses, without their tests
 }
 
 // harnesses are the packages whose lines Figures.Harness counts, with those below them.
@@ -76,7 +75,6 @@ type measure struct {
 func (m *measure) file(file *File) {
 	pkg := file.Package()
 	m.out.Lines += codeLines(file.Source)
-	m.out.AvoidedHits += len(avoidedInFile(m.tree, file))
 	ast.Inspect(file.Syntax, func(n ast.Node) bool {
 		if name, ok := n.(*ast.Ident); ok {
 			m.mentions[name.Name]++
@@ -158,7 +156,6 @@ func (f Figures) Write(w io.Writer) error {
 	fmt.Fprintf(&b, "structs over 15 fields   %d%s\n", over(f.Structs, 15), first(f.Structs))
 	fmt.Fprintf(&b, "types over 30 methods    %d%s\n", over(f.MethodSets, 30), first(f.MethodSets))
 	fmt.Fprintf(&b, "exported names           %s\n", strings.TrimPrefix(first(f.Exported), "; "))
-	fmt.Fprintf(&b, "avoided words            %d in comments and texts\n", f.AvoidedHits)
 	fmt.Fprintf(&b, "lines of harness         %d in %s\n", f.Harness, strings.Join(harnesses, ", "))
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -3,7 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
-	"strings"
+	"regexp"
 )
 
 // checkInit finds functions that run at import.
@@ -31,14 +31,11 @@ func checkGlobals(tree *Tree, report *Report) {
 		if variables[pkg] == nil {
 			variables[pkg] = make(map[string]bool)
 		}
-		imports := file.Imports()
 		for spec := range packageVars(file) {
 			for _, name := range spec.Names {
-				if name.Name != "_" { // asserts an interface, and keeps nothing
-					variables[pkg][name.Name] = true
-				}
+				variables[pkg][name.Name] = true
 			}
-			checkGlobalKind(file, spec, imports, report)
+			checkGlobalKind(tree, file, spec, report)
 		}
 	}
 	for _, file := range tree.Files {
@@ -48,7 +45,8 @@ func checkGlobals(tree *Tree, report *Report) {
 	}
 }
 
-// packageVars iterates over the package-level variable declarations of a file.
+// packageVars iterates over the package-level variable declarations of a file, without
+// those that only assert an interface.
 func packageVars(file *File) func(yield func(*ast.ValueSpec) bool) {
 	return func(yield func(*ast.ValueSpec) bool) {
 		for _, decl := range file.Syntax.Decls {
@@ -57,7 +55,7 @@ func packageVars(file *File) func(yield func(*ast.ValueSpec) bool) {
 				continue
 			}
 			for _, spec := range group.Specs {
-				if spec, ok := spec.(*ast.ValueSpec); ok && !yield(spec) {
+				if spec, ok := spec.(*ast.ValueSpec); ok && spec.Names[0].Name != "_" && !yield(spec) {
 					return
 				}
 			}
@@ -65,64 +63,26 @@ func packageVars(file *File) func(yield func(*ast.ValueSpec) bool) {
 	}
 }
 
-func checkGlobalKind(file *File, spec *ast.ValueSpec, imports map[string]string, report *Report) {
-	if spec.Names[0].Name == "_" {
-		return // an interface assertion
-	}
-	found := false // one finding a variable is enough
-	inspect := func(node ast.Node) bool {
-		if _, isFunc := node.(*ast.FuncLit); isFunc || found {
-			return false // a function runs when called, not when imported
-		}
-		expr, ok := node.(ast.Expr)
-		if !ok {
-			return true
-		}
-		target, name, ok := selected(imports, expr)
-		if kind := globalKind(target, name); ok && kind != "" {
-			found = true
-			report.Addf(file, spec.Pos(), "package-level %s (%s.%s): hand it in", kind, target, name)
-			return false
+// handedIn matches what no package-level variable may hold: a clock, a logger,
+// randomness, state that several goroutines change, metrics.
+var handedIn = regexp.MustCompile(clock + `|^time\.(?:Timer|Ticker)$|^slog\.(?:Logger|New|Default|With)$|` +
+	`^(?:log|rand|sync|atomic|prometheus|promauto)\.`)
+
+// checkGlobalKind reports a variable that holds one of these, once.
+func checkGlobalKind(tree *Tree, file *File, spec *ast.ValueSpec, report *Report) {
+	found := false
+	ast.Inspect(spec, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.FuncLit:
+			return false // it runs when called, not when imported
+		case *ast.SelectorExpr:
+			if text := tree.text(file, n); !found && handedIn.MatchString(text) {
+				found = true
+				report.Addf(file, spec.Pos(), "package-level %s: hand it in", text)
+			}
 		}
 		return true
-	}
-	if spec.Type != nil {
-		ast.Inspect(spec.Type, inspect)
-	}
-	for _, value := range spec.Values {
-		ast.Inspect(value, inspect)
-	}
-}
-
-// globalKind says what a name of another package would make of a
-// package-level variable, "" when nothing bad.
-func globalKind(target, name string) string {
-	switch target {
-	case "time":
-		if clockFuncs[name] || name == "Timer" || name == "Ticker" {
-			return "clock"
-		}
-	case "log/slog":
-		if name == "Logger" || name == "New" || name == "Default" || name == "With" {
-			return "logger"
-		}
-	case "log":
-		return "logger"
-	case "math/rand", "math/rand/v2", "crypto/rand":
-		return "randomness"
-	case "sync", "sync/atomic":
-		return "mutable state"
-	}
-	if strings.HasPrefix(target, "github.com/prometheus/client_golang/") {
-		return "metrics"
-	}
-	return ""
-}
-
-// clockFuncs are the functions of package time that read or wait for a clock.
-var clockFuncs = map[string]bool{
-	"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
-	"Tick": true, "NewTicker": true, "NewTimer": true,
+	})
 }
 
 // checkChanged finds functions that assign to, or into, a variable of their package.
@@ -169,4 +129,37 @@ func rootName(expr ast.Expr) *ast.Ident {
 		return rootName(expr.X)
 	}
 	return nil
+}
+
+// declaredIn returns the names that a function declares anywhere: parameters, results,
+// receiver, := and var, range.
+func declaredIn(fn ast.Node) map[string]bool {
+	local := make(map[string]bool)
+	note := func(exprs ...ast.Expr) {
+		for _, expr := range exprs {
+			if ident, ok := expr.(*ast.Ident); ok {
+				local[ident.Name] = true
+			}
+		}
+	}
+	ast.Inspect(fn, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.Field:
+			for _, name := range n.Names {
+				note(name)
+			}
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				note(n.Lhs...)
+			}
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				note(name)
+			}
+		case *ast.RangeStmt:
+			note(n.Key, n.Value)
+		}
+		return true
+	})
+	return local
 }

@@ -2,12 +2,12 @@ package archtest
 
 import (
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/build"
 	"go/importer"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,25 +19,43 @@ import (
 // reason behind it, on the line of the range or the line above.
 const orderNote = "order-free: "
 
-// checkMapOrder finds ranges over maps in fsm, and maps.Keys and the like that
-// are not sorted at once. It needs types, hence export data of what fsm
-// imports, which the go command builds when it is not cached.
+// checkMapOrder finds ranges over maps in fsm, and maps.Keys and the like that are not
+// sorted at once. It needs the types of what fsm imports, which the go command compiles
+// when they are not cached.
 func checkMapOrder(tree *Tree, report *Report) {
-	packages := make(map[string][]*File)
+	files := make(map[string][]*File)
+	var targets []string
 	for _, file := range tree.Files {
 		if within(file.Package(), "fsm") && !file.Test() && compiled(tree, file) {
-			packages[file.Package()] = append(packages[file.Package()], file)
+			files[file.Package()] = append(files[file.Package()], file)
+			targets = append(targets, slices.Collect(maps.Values(file.Imports()))...)
 		}
 	}
-	for pkg, files := range packages {
-		info, err := typesOf(tree, pkg, files)
-		if err != nil {
+	from, err := exportData(tree.Root, targets)
+	for pkg, files := range files { // order-free: findings are sorted
+		info, broken := typesOf(tree, pkg, files, importer.ForCompiler(tree.fset, "gc", from))
+		if err := errors.Join(err, broken); err != nil {
 			report.addLine(files[0], 1, "cannot be judged until package %s compiles: %v", pkg, err)
 		}
 		for _, file := range files {
 			checkMapOrderIn(tree, file, info, report)
 		}
 	}
+}
+
+// exportData asks the go command, run in dir, for the types of packages.
+func exportData(dir string, packages []string) (importer.Lookup, error) {
+	slices.Sort(packages)
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "--"},
+		slices.Compact(packages)...)...)
+	list.Dir = dir
+	out, err := list.Output()
+	files := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		name, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		files[name] = file
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }, err
 }
 
 // compiled reports whether the build tags of the file let it into this build.
@@ -100,57 +118,17 @@ func isMap(t types.Type) bool {
 
 // typesOf type-checks the files of one package. The information is as
 // complete as the errors allow.
-func typesOf(tree *Tree, pkg string, files []*File) (*types.Info, error) {
-	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object),
-		Uses: make(map[*ast.Ident]types.Object)}
+func typesOf(tree *Tree, pkg string, files []*File, from types.Importer) (*types.Info, error) {
+	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}
 	var syntax []*ast.File
-	var targets []string
 	for _, file := range files {
 		syntax = append(syntax, file.Syntax)
-		for _, spec := range file.Syntax.Imports {
-			targets = append(targets, importPath(spec))
-		}
-	}
-	exports, err := exportData(tree.Root, targets)
-	if err != nil {
-		return info, err
 	}
 	var broken []error
-	config := types.Config{
-		Importer: importer.ForCompiler(tree.fset, "gc", exports),
-		Error:    func(err error) { broken = append(broken, err) },
-	}
-	_, err = config.Check(Module+"/"+pkg, tree.fset, syntax, info)
+	config := types.Config{Importer: from, Error: func(err error) { broken = append(broken, err) }}
+	_, err := config.Check(Module+"/"+pkg, tree.fset, syntax, info)
 	if len(broken) > 0 {
 		err = errors.Join(broken[:min(len(broken), 3)]...)
 	}
 	return info, err
-}
-
-// exportData asks the go command, run in dir, for the export data of packages
-// and everything they import.
-func exportData(dir string, packages []string) (importer.Lookup, error) {
-	slices.Sort(packages)
-	packages = slices.Compact(packages)
-	files := make(map[string]string)
-	if len(packages) > 0 {
-		args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "--"}, packages...)
-		cmd := exec.Command("go", args...)
-		cmd.Dir = dir
-		cmd.Stderr = new(strings.Builder)
-		out, err := cmd.Output()
-		if err != nil {
-			return nil, fmt.Errorf("go list: %w: %s", err, cmd.Stderr)
-		}
-		for line := range strings.Lines(string(out)) {
-			name, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
-			files[name] = file
-		}
-	}
-	return func(path string) (io.ReadCloser, error) {
-		if files[path] == "" {
-			return nil, fmt.Errorf("no export data for %s", path)
-		}
-		return os.Open(files[path])
-	}, nil
 }

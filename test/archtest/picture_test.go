@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
 	"math"
 	"os"
 	"path/filepath"
@@ -157,44 +156,6 @@ func TestReadmeIsNarrow(t *testing.T) {
 	for n, line := range strings.Split(string(text), "\n") {
 		if wide := utf8.RuneCountInString(line); wide > maxReadmeColumns {
 			t.Errorf("README.md:%d has %d columns; at most %d", n+1, wide, maxReadmeColumns)
-		}
-	}
-}
-
-// TestStateNamesItsCommands: the package comment of fsm, which groups the commands
-// by subject, and those of the packages below it name every command of theirs.
-func TestStateNamesItsCommands(t *testing.T) {
-	tree, err := wholeTree()
-	if err != nil {
-		t.Fatal(err)
-	}
-	comments := make(map[string]string)
-	commands := make(map[string][]string)
-	count := 0
-	for _, file := range tree.Files {
-		pkg := file.Package()
-		if !within(pkg, "fsm") || file.Test() {
-			continue
-		}
-		comments[pkg] += file.Syntax.Doc.Text()
-		for fn := range file.funcs() {
-			if fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "apply") || fn.Type.Params.NumFields() != 2 {
-				continue
-			}
-			if command, ok := fn.Type.Params.List[len(fn.Type.Params.List)-1].Type.(*ast.Ident); ok {
-				commands[pkg] = append(commands[pkg], command.Name)
-				count++
-			}
-		}
-	}
-	if count < 50 {
-		t.Fatalf("found %d commands", count)
-	}
-	for pkg, names := range commands {
-		for _, command := range names {
-			if !regexp.MustCompile(`\b` + command + `\b`).MatchString(comments[pkg]) {
-				t.Errorf("the comment of package %s does not name the command %s", pkg, command)
-			}
 		}
 	}
 }

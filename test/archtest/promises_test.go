@@ -1,9 +1,12 @@
 package archtest
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,7 +23,7 @@ func TestPromisesNameTestsAndMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, tables := testsOf(tree), mutantTables(t, root)
+	tests, tables := testsOf(tree.Files...), mutantTables(t, root)
 	rows := 0
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
@@ -29,7 +32,10 @@ func TestPromisesNameTestsAndMutants(t *testing.T) {
 		}
 		rows++
 		for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*…?)").FindAllStringSubmatch(cells[2], -1) {
-			if !named(tests, name[1]) {
+			beginning, several := strings.CutSuffix(name[1], "…")
+			if !slices.ContainsFunc(tests, func(test string) bool {
+				return test == name[1] || several && strings.HasPrefix(test, beginning)
+			}) {
 				t.Errorf("the row %q names the test %s, which does not exist", strings.TrimSpace(cells[1]), name[1])
 			}
 		}
@@ -52,19 +58,16 @@ func checkMutants(t *testing.T, promise, cell string, tables map[string]string) 
 	if strings.Contains(cell, "see ") {
 		return
 	}
+	all := strings.Join(slices.Collect(maps.Values(tables)), "\n")
 	for name := range strings.SplitSeq(strings.TrimSpace(cell), ", ") {
-		found := name == ""
-		for _, source := range tables {
-			found = found || strings.Contains(source, "mutant: "+name+"\n")
-		}
-		if !found {
+		if name != "" && !strings.Contains(all, "mutant: "+name+"\n") {
 			t.Errorf("the row %q names the mutant %q, which is in no table", strings.TrimSpace(promise), name)
 		}
 	}
 }
 
-func testsOf(tree *Tree) (names []string) {
-	for _, file := range tree.Files {
+func testsOf(files ...*File) (names []string) {
+	for _, file := range files {
 		for fn := range file.funcs() {
 			if fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 				names = append(names, fn.Name.Name)
@@ -78,26 +81,13 @@ func testsOf(tree *Tree) (names []string) {
 func mutantTables(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "test/mutants/rows/*.diff"))
+	tables := make(map[string]string)
+	for _, file := range files {
+		text, readErr := os.ReadFile(file)
+		tables[filepath.Base(file)], err = string(text), errors.Join(err, readErr)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := make(map[string]string)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tables[filepath.Base(file)] = string(text)
-	}
 	return tables
-}
-
-func named(all []string, name string) bool {
-	beginning, several := strings.CutSuffix(name, "…")
-	for _, one := range all {
-		if one == name || several && strings.HasPrefix(one, beginning) {
-			return true
-		}
-	}
-	return false
 }

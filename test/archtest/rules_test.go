@@ -19,8 +19,7 @@ type fixture struct {
 
 func TestRules(t *testing.T) {
 	flagged, spared := make(map[string]bool), make(map[string]bool)
-	for _, f := range slices.Concat(importFixtures, textFixtures, purityFixtures, sizeFixtures, settleFixtures,
-		hermeticFixtures) {
+	for _, f := range slices.Concat(importFixtures, textFixtures, purityFixtures, sizeFixtures, hermeticFixtures) {
 		if len(f.lines) > 0 {
 			flagged[f.rule] = true
 		} else {

@@ -5,13 +5,17 @@ import (
 	"go/ast"
 	"go/scanner"
 	"go/token"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// The bounds of docs/design.md#packages and CONTRIBUTING.md, in lines.
+// The bounds of docs/design.md#packages and CONTRIBUTING.md.
 const (
 	maxFileLines = 500
 	maxFuncLines = 70
+	maxColumns   = 120 // of a line, a tab counted as one
+	closing      = 4   // columns for what closes brackets after a string
 )
 
 func checkFileSize(tree *Tree, report *Report) {
@@ -54,6 +58,56 @@ func tableLines(tree *Tree, fn ast.Node) (n int) {
 		return false
 	})
 	return n
+}
+
+// checkColumns finds lines that are too long and can be broken. One that goes on only
+// because of a string is left: people search for it as it is printed.
+func checkColumns(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if file.Generated() {
+			continue
+		}
+		var left map[int]bool
+		for i, line := range bytes.Split(file.Source, []byte("\n")) {
+			if columns := utf8.RuneCount(line); columns > maxColumns {
+				if left == nil {
+					left = longStrings(tree, file)
+				}
+				if !left[i+1] {
+					report.addLine(file, i+1, "%d columns; at most %d", columns, maxColumns)
+				}
+			}
+		}
+	}
+}
+
+var (
+	// operator is a place before a string at which a line can be broken.
+	operator = regexp.MustCompile(`,|&&|\|\||\+`)
+	literals = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
+)
+
+// longStrings returns the lines that a raw string crosses, and those on which a string
+// reaches beyond the bound and nothing before it is a place to break at.
+func longStrings(tree *Tree, file *File) map[int]bool {
+	long := make(map[int]bool)
+	ast.Inspect(file.Syntax, func(node ast.Node) bool {
+		literal, ok := node.(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		at, rows := tree.fset.Position(literal.Pos()), strings.Count(literal.Value, "\n")
+		for i := range rows {
+			long[at.Line+i], long[at.Line+i+1] = true, true
+		}
+		before := string(file.Source[at.Offset-at.Column+1 : at.Offset])
+		if utf8.RuneCountInString(before+literal.Value)+closing > maxColumns &&
+			!operator.MatchString(literals.ReplaceAllString(before, "")) {
+			long[at.Line] = true
+		}
+		return true
+	})
+	return long
 }
 
 // codeLines counts the lines on which at least part of a token stands; blank

@@ -91,7 +91,7 @@ func judgeSpec(document string, cells []string, seen map[string]bool, tests []st
 // testsOfPackages are the names of all tests after the folder of their package.
 func testsOfPackages(tree *Tree) (names []string) {
 	for _, file := range tree.Files {
-		for _, test := range testsOf(&Tree{Files: []*File{file}}) {
+		for _, test := range testsOf(file) {
 			names = append(names, path.Dir(file.Path)+"."+test)
 		}
 	}
