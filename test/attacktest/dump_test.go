@@ -3,7 +3,6 @@
 package attacktest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
-	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // asDump in the environment makes this program one that kills itself with SIGABRT.
@@ -43,29 +42,22 @@ func unlimited(t *testing.T) {
 
 // dumped waits for the end of a process by a signal, and reports whether the kernel wrote its
 // memory down.
-func dumped(t *testing.T, cmd *exec.Cmd) bool {
+func dumped(t *testing.T, p *program.Process) bool {
 	t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	err := testwait.Receive(t, ended, "the process ends")
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		t.Fatal(err)
+	if err := p.Wait(limit); err != nil || p.Status.Signal() != syscall.SIGABRT {
+		t.Fatalf("it ended by %v, exit code %d (%v)", p.Status.Signal(), p.Code, err)
 	}
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	if !ok || status.Signal() != syscall.SIGABRT {
-		t.Fatalf("it ended by %v", err)
-	}
-	return status.CoreDump()
+	return p.Status.CoreDump()
 }
 
 // TestMemoryIsInNoCoreDump kills a peer as a fault in Go's runtime would, with nothing in the
 // way of a core dump but itself.
 func TestMemoryIsInNoCoreDump(t *testing.T) {
 	unlimited(t)
-	other := exec.Command(os.Args[0])
-	other.Env, other.Dir = append(os.Environ(), asDump+"=1", "GOTRACEBACK=crash"), t.TempDir()
-	if err := other.Start(); err != nil {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Dir = append(os.Environ(), asDump+"=1", "GOTRACEBACK=crash"), t.TempDir()
+	other, err := program.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if !dumped(t, other) {
@@ -74,8 +66,8 @@ func TestMemoryIsInNoCoreDump(t *testing.T) {
 	p := newTrivetProcess(t, "name: h1\napi:\n  auth_strategy: noauth\n")
 	p.run(0, "init", "-q")
 	p.serve("GOTRACEBACK=crash")
-	cmd := p.daemon
-	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid))
+	daemon := p.daemon
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", daemon.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +76,10 @@ func TestMemoryIsInNoCoreDump(t *testing.T) {
 		t.Errorf("core-dump: the limit for programs that the peer starts:\n%s", limits)
 	}
 	p.daemon = nil
-	if err := cmd.Process.Signal(syscall.SIGABRT); err != nil {
+	if err := daemon.Signal(syscall.SIGABRT); err != nil {
 		t.Fatal(err)
 	}
-	if dumped(t, cmd) {
+	if dumped(t, daemon) {
 		t.Error("core-dump: the memory of a peer was written down")
 	}
 }

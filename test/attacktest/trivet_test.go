@@ -19,6 +19,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cli"
 	"github.com/trivet-ha/trivet/cli/trivet-import/importer"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -40,7 +41,7 @@ func beTrivet() int {
 type trivetProcess struct {
 	*testing.T
 	dir, api string
-	daemon   *exec.Cmd // nil: it does not run
+	daemon   *program.Process // nil: it does not run
 }
 
 // newTrivetProcess writes a configuration, in which DIR is a directory of the test's, and
@@ -112,10 +113,9 @@ func (p *trivetProcess) serve(env ...string) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if p.daemon, err = program.Start(cmd); err != nil {
 		p.Fatal(err)
 	}
-	p.daemon = cmd
 	p.Cleanup(p.stop)
 	testwait.Until(p, "the peer serves", func() bool {
 		resp, err := http.Get(p.url() + "/readyz")
@@ -128,17 +128,15 @@ func (p *trivetProcess) stop() {
 	if p.daemon == nil {
 		return
 	}
-	cmd := p.daemon
+	daemon := p.daemon
 	p.daemon = nil
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.Error(err)
+	if !daemon.Running() {
+		p.Error("the peer has ended by itself")
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	if err, late := testwait.Take(limit, ended, "the peer stops"); late != nil {
-		p.Error(late, cmd.Process.Kill())
-	} else if err != nil {
+	if err := daemon.End(syscall.SIGTERM, limit); err != nil {
 		p.Error(err)
+	} else if daemon.Code != 0 {
+		p.Errorf("the peer stops with exit code %d", daemon.Code)
 	}
 }
 
@@ -194,7 +192,7 @@ func (p *trivetProcess) control(path string) string {
 func (p *trivetProcess) processes() map[string]string {
 	p.Helper()
 	out := make(map[string]string)
-	pids := []string{fmt.Sprint(p.daemon.Process.Pid)}
+	pids := []string{fmt.Sprint(p.daemon.PID())}
 	for n := 0; n < len(pids); n++ {
 		if text, err := os.ReadFile("/proc/" + pids[n] + "/cmdline"); err == nil { // it may have ended
 			out["ps: arguments"] += string(text) + "\n"

@@ -159,11 +159,7 @@ func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 	c.must(through.commit(membership.UseJoinToken{Hash: token,
 		Member: membership.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}}))
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), Kernel: old.Kernel, c: c, port: old.port, host: old.Name}
-	for i := range c.Peers {
-		if c.Peers[i] == old {
-			c.Peers[i] = p
-		}
-	}
+	c.reseat(old, p)
 	c.adopt(name, through.Core().Store.View().Incarnation())
 	c.must(p.Start())
 }

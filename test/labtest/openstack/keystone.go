@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -24,9 +23,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
 
 	"github.com/trivet-ha/trivet/internal/keystone"
-	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
-	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // KeystonePassword is every user's.
@@ -35,10 +32,8 @@ const KeystonePassword = "sesame"
 // Keystone is an unmodified OpenStack Keystone on loopback: sqlite, Fernet
 // tokens of a life of its own, and the server that comes with it for trials.
 type Keystone struct {
-	t    testing.TB
-	dir  string
+	service
 	addr string
-	proc *program.Process
 
 	// Life is that of the tokens that the server issues from its next Start on.
 	Life time.Duration
@@ -49,23 +44,19 @@ type Keystone struct {
 // service.
 func StartKeystone(t testing.TB) *Keystone {
 	t.Helper()
-	testenv.NeedRoot(t)
-	if !program.Installed("/usr/bin/keystone-manage") {
-		program.Install(t, "Keystone", "python3-keystone")
-	}
-	dir, err := os.MkdirTemp("", "trivet-keystone-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &Keystone{t: t, dir: dir, addr: testenv.FreePort(t), Life: time.Hour}
+	k := &Keystone{service: newService(t, "Keystone", "keystone.log", []string{"/usr/bin/keystone-manage"},
+		"python3-keystone"), addr: testenv.FreePort(t), Life: time.Hour}
 	t.Cleanup(k.close)
 	k.makeKeys()
 	k.configure()
-	k.manage("db_sync")
-	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-public-url", k.URL(),
+	manage := func(args ...string) {
+		k.manage("/usr/bin/keystone-manage", append([]string{"--config-file", k.path("keystone.conf")}, args...)...)
+	}
+	manage("db_sync")
+	manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-public-url", k.URL(),
 		"--bootstrap-region-id", "R1")
 	// The API cannot make roles on sqlite, where it waits for itself.
-	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-username", "trivet",
+	manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-username", "trivet",
 		"--bootstrap-project-name", "service", "--bootstrap-role-name", "service")
 	k.Start()
 	return k
@@ -76,7 +67,7 @@ func (k *Keystone) URL() string { return "http://" + k.addr + "/v3" }
 
 func (k *Keystone) makeKeys() {
 	k.t.Helper()
-	keys := filepath.Join(k.dir, "keys")
+	keys := k.path("keys")
 	if err := os.Mkdir(keys, 0o700); err != nil {
 		k.t.Fatal(err)
 	}
@@ -106,50 +97,14 @@ enabled = false
 `))
 }
 
-func (k *Keystone) write(name, text string) {
-	k.t.Helper()
-	if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
-}
-
-func (k *Keystone) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = k.dir
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + k.dir, "LANG=C.UTF-8"}
-	return cmd
-}
-
-func (k *Keystone) manage(args ...string) {
-	k.t.Helper()
-	cmd := k.command("/usr/bin/keystone-manage",
-		append([]string{"--config-file", filepath.Join(k.dir, "keystone.conf")}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		k.t.Fatalf("keystone-manage %s: %v\n%s", args[0], err, program.Tail(string(out), 20))
-	}
-}
-
 // Start runs the server and waits until it answers.
 func (k *Keystone) Start() {
 	k.t.Helper()
 	k.configure()
 	host, port, _ := strings.Cut(k.addr, ":")
-	log, err := os.OpenFile(filepath.Join(k.dir, "stdout.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer log.Close()
-	cmd := k.command("/usr/bin/keystone-wsgi-public", "--host", host, "--port", port, "--", "--config-file",
-		filepath.Join(k.dir, "keystone.conf"))
-	cmd.Stdout, cmd.Stderr = log, log
-	if k.proc, err = program.Start(cmd); err != nil {
-		k.t.Fatal(err)
-	}
 	client := http.Client{Timeout: 10 * time.Second}
-	testwait.Within(k.t, readyLimit, "Keystone answers", func() error {
-		if !k.proc.Running() {
-			k.t.Fatalf("Keystone exited with %d:\n%s", k.proc.Code, k.logs())
-		}
+	k.run(k.command("/usr/bin/keystone-wsgi-public", "--host", host, "--port", port, "--", "--config-file",
+		k.path("keystone.conf")), func() error {
 		resp, err := client.Get(k.URL())
 		if err != nil {
 			return err
@@ -158,36 +113,12 @@ func (k *Keystone) Start() {
 	})
 }
 
-// Stop ends the server; the database stays.
+// Stop ends the server, which heeds no other signal; the database stays.
 func (k *Keystone) Stop() {
 	k.t.Helper()
 	if err := k.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
 		k.t.Fatalf("stop Keystone: %v", err)
 	}
-}
-
-func (k *Keystone) close() {
-	if k.proc != nil {
-		if err := k.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
-			k.t.Errorf("end Keystone: %v", err)
-		}
-	}
-	if k.t.Failed() {
-		k.t.Logf("--- Keystone wrote (end of it):\n%s", k.logs())
-	}
-	if err := os.RemoveAll(k.dir); err != nil {
-		k.t.Errorf("clean up: %v", err)
-	}
-}
-
-func (k *Keystone) logs() string {
-	var out strings.Builder
-	for _, name := range []string{"stdout.log", "keystone.log"} {
-		if text, err := os.ReadFile(filepath.Join(k.dir, name)); err == nil { // it may have died before it wrote one
-			out.WriteString(program.Tail(string(text), 30))
-		}
-	}
-	return out.String()
 }
 
 // Token logs a user in, for a project or, with "", for the whole of the system.

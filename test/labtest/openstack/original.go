@@ -5,16 +5,11 @@ package openstack
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,11 +22,9 @@ import (
 // Original is an unmodified ironic-inspector of Debian, in one process, that
 // keeps its data in a database and filters nothing.
 type Original struct {
-	t      testing.TB
-	dir    string
+	service
 	ironic *Ironic
 	wire   *http.Client
-	proc   *program.Process
 
 	// Addr is host:port of its API, on loopback.
 	Addr string
@@ -43,31 +36,18 @@ type Original struct {
 // Ironic, on a database of SQLAlchemy's URL; "" is an SQLite file of its own.
 func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 	t.Helper()
-	testenv.NeedRoot(t)
-	if !program.Installed("/usr/bin/ironic-inspector") || !program.Installed("/usr/bin/ironic-inspector-dbsync") {
-		program.Install(t, "ironic-inspector", "python3-ironic-inspector")
-	}
-	dir, err := os.MkdirTemp("", "trivet-original-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &Original{t: t, dir: dir, ironic: ironic, wire: httpapi.Client(), Addr: testenv.FreePort(t), Database: database}
+	o := &Original{service: newService(t, "ironic-inspector", "inspector.log",
+		[]string{"/usr/bin/ironic-inspector", "/usr/bin/ironic-inspector-dbsync"}, "python3-ironic-inspector"),
+		ironic: ironic, wire: httpapi.Client(), Addr: testenv.FreePort(t), Database: database}
 	if database == "" {
-		o.Database = "sqlite:///" + filepath.Join(dir, "inspector.sqlite")
+		o.Database = "sqlite:///" + o.path("inspector.sqlite")
 	}
 	t.Cleanup(o.close)
-	if err := os.WriteFile(o.config(), []byte(o.settings()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := o.command("/usr/bin/ironic-inspector-dbsync", "--config-file", o.config(),
-		"upgrade").CombinedOutput(); err != nil {
-		t.Fatalf("create the database of ironic-inspector: %v\n%s", err, program.Tail(string(out), 20))
-	}
+	o.write("inspector.conf", o.settings())
+	o.manage("/usr/bin/ironic-inspector-dbsync", "--config-file", o.path("inspector.conf"), "upgrade")
 	o.Start()
 	return o
 }
-
-func (o *Original) config() string { return filepath.Join(o.dir, "inspector.conf") }
 
 func (o *Original) settings() string {
 	host, port, err := net.SplitHostPort(o.Addr)
@@ -101,41 +81,13 @@ policy_dirs = DIR/policy
 `)
 }
 
-func (o *Original) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = o.dir
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + o.dir, "LANG=C.UTF-8"}
-	return cmd
-}
-
 // Start runs the process and waits for its API.
 func (o *Original) Start() {
 	o.t.Helper()
-	log, err := os.OpenFile(filepath.Join(o.dir, "stdout.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer log.Close()
-	cmd := o.command("/usr/bin/ironic-inspector", "--config-file", o.config())
-	cmd.Stdout, cmd.Stderr = log, log
-	if o.proc, err = program.Start(cmd); err != nil {
-		o.t.Fatalf("start ironic-inspector: %v", err)
-	}
-	testwait.Within(o.t, readyLimit, "ironic-inspector is ready", func() error {
-		if !o.proc.Running() {
-			o.t.Fatalf("ironic-inspector exited with %d:\n%s", o.proc.Code, o.logs())
-		}
+	o.run(o.command("/usr/bin/ironic-inspector", "--config-file", o.path("inspector.conf")), func() error {
 		_, err := o.Ask("GET", "/v1/introspection", nil)
 		return err
 	})
-}
-
-// Stop ends the process; the database stays.
-func (o *Original) Stop() {
-	o.t.Helper()
-	if err := o.proc.End(syscall.SIGTERM, 20*time.Second); err != nil {
-		o.t.Fatalf("stop ironic-inspector: %v", err)
-	}
 }
 
 // Ask sends one request.
@@ -212,27 +164,4 @@ func (o *Original) WaitState(m Machine, state string) {
 		}
 		return nil
 	})
-}
-
-func (o *Original) close() {
-	var err error
-	if o.proc != nil {
-		err = o.proc.End(syscall.SIGKILL, 10*time.Second)
-	}
-	if o.t.Failed() {
-		o.t.Logf("--- ironic-inspector wrote (end of it):\n%s", o.logs())
-	}
-	if err := errors.Join(err, os.RemoveAll(o.dir)); err != nil {
-		o.t.Errorf("clean up: %v", err)
-	}
-}
-
-func (o *Original) logs() string {
-	var out strings.Builder
-	for _, name := range []string{"stdout.log", "inspector.log"} {
-		if text, err := os.ReadFile(filepath.Join(o.dir, name)); err == nil { // it may have died before it wrote one
-			out.WriteString(program.Tail(string(text), 30))
-		}
-	}
-	return out.String()
 }

@@ -18,9 +18,10 @@ import (
 
 // Process is one run of a program. It dies with the test's process.
 type Process struct {
-	cmd  *exec.Cmd
-	Done chan struct{} // closed when Code is set
-	Code int           // as a shell would give it; -1: killed by a signal
+	cmd    *exec.Cmd
+	Done   chan struct{} // closed when the others are set
+	Code   int           // as a shell would give it; -1: killed by a signal
+	Status syscall.WaitStatus
 }
 
 // Start starts cmd and watches for its end.
@@ -34,6 +35,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 		defer close(p.Done)
 		_ = cmd.Wait() // the state below says how it ended
 		p.Code = cmd.ProcessState.ExitCode()
+		p.Status, _ = cmd.ProcessState.Sys().(syscall.WaitStatus)
 	}()
 	return p, nil
 }
