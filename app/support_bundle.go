@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/redact"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
@@ -76,7 +77,7 @@ func (b bundler) files() []supportbundle.File {
 }
 
 // redactor hides what operators must not be told.
-func (b bundler) redactor() *supportbundle.Redactor { return supportbundle.NewRedactor(b.secrets()...) }
+func (b bundler) redactor() *redact.Redactor { return redact.New(b.secrets()...) }
 
 // secrets are what a bundle must not contain, as far as this peer knows it:
 // passwords of the configuration, and the cluster's keys.

@@ -15,7 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/internal/logs"
-	"github.com/trivet-ha/trivet/internal/supportbundle"
+	"github.com/trivet-ha/trivet/internal/redact"
 )
 
 // PathPeerLog is where peers ask each other for the newest lines of their logs.
@@ -34,7 +34,7 @@ const (
 type Logs struct {
 	Peer, ID string     // of this host
 	Recent   *logs.Ring // nil: none are kept
-	Redactor func() *supportbundle.Redactor
+	Redactor func() *redact.Redactor
 	// Ask sends all other members a GET of a path on the peers' port; see Here.Ask.
 	Ask func(ctx context.Context, path string) []Answer
 }

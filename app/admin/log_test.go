@@ -16,14 +16,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/internal/logs"
-	"github.com/trivet-ha/trivet/internal/supportbundle"
+	"github.com/trivet-ha/trivet/internal/redact"
 )
 
 // logging is a host whose clock is one second after that of the host before.
 func logging(n int) *Logs {
 	l := &Logs{Peer: fmt.Sprintf("h%d", n), ID: fmt.Sprintf("id-%d", n),
 		Recent:   logs.NewRing(64<<10, fmt.Sprintf("boot%d", n)),
-		Redactor: func() *supportbundle.Redactor { return supportbundle.NewRedactor("quiet word") }}
+		Redactor: func() *redact.Redactor { return redact.New("quiet word") }}
 	l.Ask = func(context.Context, string) []Answer { return nil }
 	return l
 }
@@ -84,7 +84,7 @@ func TestLogOfAllPeers(t *testing.T) {
 	hosts[1].write(3, slog.LevelInfo, "req-2", "msg=three")
 	page, code := readLog(t, hosts[0], nil)
 	if got := shownLines(page); code != http.StatusOK ||
-		got != `h1 msg=one|h3 msg=two password="`+supportbundle.Redacted+`"|h2 msg=three` || len(page.Hosts) != 3 {
+		got != `h1 msg=one|h3 msg=two password="`+redact.Redacted+`"|h2 msg=three` || len(page.Hosts) != 3 {
 		t.Errorf("log-of-all-peers: %d %s", code, got)
 	}
 	if l := page.Lines[1]; l.Level != "WARN" || l.Request != "req-1" || l.Time != "2000-01-01T00:00:02.000000Z" {

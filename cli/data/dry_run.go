@@ -5,7 +5,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/internal/supportbundle"
+	"github.com/trivet-ha/trivet/internal/redact"
 )
 
 // shownSecret stands in a dry run where a password, a hash or a key would be written.
@@ -14,9 +14,9 @@ const shownSecret = "(secret)"
 // showMaking shows the files that init or join would write: those of the configuration, as
 // they were settled, and those of the peer.
 func showMaking(t *term.Terminal, f *draft, w settled, s *settlement, dir *datadir.Dir, id datadir.Identity) error {
-	hide := supportbundle.NewRedactor(w.conf.Secrets()...)
+	hide := redact.New(w.conf.Secrets()...)
 	hidden := func(text []byte) string {
-		return strings.ReplaceAll(hide.Text(string(text)), supportbundle.Redacted, shownSecret)
+		return strings.ReplaceAll(hide.Text(string(text)), redact.Redacted, shownSecret)
 	}
 	var edits []term.Edit
 	if s.users != nil {

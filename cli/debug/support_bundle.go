@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/redact"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
@@ -67,7 +68,7 @@ func bundleCommand(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Co
 func bundle(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, f bundleFlags) error {
 	ctx, cancel := context.WithTimeout(ctx, bundleLimit)
 	defer cancel()
-	redactor := supportbundle.NewRedactor(configured(set)...) // peers have done so; an older one may not
+	redactor := redact.New(configured(set)...) // peers have done so; an older one may not
 	top := supportbundle.NewFiles(redactor)
 	bundleHere(t, set, top)
 	parts := []bundlePart{
@@ -145,7 +146,7 @@ func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *op
 
 // bundlePeer are the files of the peer that is asked, in a folder by its name; none
 // where it does not answer.
-func bundlePeer(ctx context.Context, peer term.Peer, redactor *supportbundle.Redactor) ([]supportbundle.Folder, error) {
+func bundlePeer(ctx context.Context, peer term.Peer, redactor *redact.Redactor) ([]supportbundle.Folder, error) {
 	var host admin.HostFiles
 	if err := peer.Within(bundleWaits).Call(ctx, http.MethodGet, "/v1/debug/bundle", nil, &host); err != nil {
 		return nil, err

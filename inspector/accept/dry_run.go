@@ -12,8 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/hardware"
-	"github.com/trivet-ha/trivet/inspector/ironic"
-	"github.com/trivet-ha/trivet/internal/supportbundle"
+	"github.com/trivet-ha/trivet/internal/redact"
 )
 
 // DryRun carries changes of rules and expectations out on a copy of the state: the code and
@@ -112,7 +111,7 @@ func newListing(v fsm.View, minted map[string]bool) listing {
 // without prints what another listing does not have the same.
 func (l listing) without(other listing) (string, error) {
 	var out strings.Builder
-	redact := supportbundle.NewRedactor()
+	hidden := redact.New()
 	for _, title := range l.titles {
 		body := l.bodies[title]
 		if same, there := other.bodies[title]; there && bytes.Equal(same, body) {
@@ -122,7 +121,7 @@ func (l listing) without(other listing) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("show %s: %w", title, err)
 		}
-		fmt.Fprintf(&out, "%s: %s\n", title, redact.Text(text))
+		fmt.Fprintf(&out, "%s: %s\n", title, hidden.Text(text))
 	}
 	return out.String(), nil
 }
@@ -149,8 +148,8 @@ func hide(v any) {
 		}
 	case map[string]any:
 		place := fmt.Sprint(v["path"], v["field"], v["name"])
-		if _, has := v["value"]; has && ironic.NamesSecret(place) {
-			v["value"] = supportbundle.Redacted
+		if _, has := v["value"]; has && redact.NamesSecret(place) {
+			v["value"] = redact.Redacted
 		}
 		for _, one := range v { // order-free: each on its own
 			hide(one)

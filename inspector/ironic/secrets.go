@@ -4,22 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"regexp"
-)
 
-// redacted stands where Ironic repeated a secret.
-const redacted = "(redacted)"
+	"github.com/trivet-ha/trivet/internal/redact"
+)
 
 // shortestSecret is how many bytes a value must have to be looked for: a shorter one stands
 // in other words, too.
 const shortestSecret = 4
-
-// secretName matches the name or path of an attribute whose value must not be shown.
-var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|community|private|_key`)
-
-// NamesSecret reports whether an attribute of this name or path, as
-// /driver_info/ipmi_password, holds a secret.
-func NamesSecret(path string) bool { return secretName.MatchString(path) }
 
 // withoutSecrets returns an answer in which Ironic repeats nothing secret of a request: it
 // quotes a patch that it cannot apply, and its words are shown to all who may read.
@@ -37,7 +28,7 @@ func (k call) withoutSecrets(answer []byte, sent *http.Request) []byte {
 	for _, secret := range secrets {
 		for range 4 { // as it is; in the request, which is JSON; in Ironic's words; and in those as JSON in JSON
 			if len(secret) >= shortestSecret {
-				answer = bytes.ReplaceAll(answer, []byte(secret), []byte(redacted))
+				answer = bytes.ReplaceAll(answer, []byte(secret), []byte(redact.Redacted))
 			}
 			quoted, err := json.Marshal(secret)
 			if err != nil {
@@ -63,7 +54,8 @@ func secretsIn(v any, named bool) (out []string) {
 	case map[string]any:
 		path, _ := v["path"].(string)
 		for name, one := range v { // order-free: each on its own
-			out = append(out, secretsIn(one, named || NamesSecret(name) || name == "value" && NamesSecret(path))...)
+			secret := redact.NamesSecret(name) || name == "value" && redact.NamesSecret(path)
+			out = append(out, secretsIn(one, named || secret)...)
 		}
 	}
 	return out

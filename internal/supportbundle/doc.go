@@ -1,4 +1,3 @@
 // Package supportbundle builds the archive that operators send to support; it
-// contains no secrets. It holds text files, and the redactor that hides secrets in
-// them. Everything is bounded.
+// contains no secrets. It holds text files. Everything is bounded.
 package supportbundle

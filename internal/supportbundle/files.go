@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/trivet-ha/trivet/internal/redact"
 )
 
 // MaxFile bounds one file of a bundle, in bytes.
@@ -18,12 +20,12 @@ type File struct {
 
 // Files are gathered one after the other; nothing comes in with a secret.
 type Files struct {
-	redact *Redactor
+	redact *redact.Redactor
 	list   []File
 }
 
 // NewFiles returns an empty list whose files are without what r hides.
-func NewFiles(r *Redactor) *Files { return &Files{redact: r} }
+func NewFiles(r *redact.Redactor) *Files { return &Files{redact: r} }
 
 // Add adds a file, cut at limit bytes, or why there is none.
 func (f *Files) Add(name string, limit int, text []byte, err error) {

@@ -48,7 +48,7 @@ var children = []string{
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/recorder",
 	"firewall/floatingip", "firewall/pxe/install",
 	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone",
-	"internal/serviceuser",
+	"internal/serviceuser", "internal/supportbundle",
 }
 
 // parts are children that import nothing of the house themselves; their parent and
@@ -57,7 +57,7 @@ var parts = []string{
 	"doctor/dnsmasq", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
 	"internal/httpserver/admission", "internal/bounds", "internal/kubeclient", "internal/logs", "internal/pace",
-	"internal/portholder", "internal/program", "internal/servicecreds", "internal/supportbundle",
+	"internal/portholder", "internal/program", "internal/redact", "internal/servicecreds",
 }
 
 // exception narrows the picture: importer, or anything below it, may not

@@ -1,4 +1,6 @@
-package supportbundle
+// Package redact hides secrets in texts that people see: support bundles, logs, dry runs
+// and what Ironic repeats of a request.
+package redact
 
 import (
 	"encoding/base64"
@@ -23,6 +25,17 @@ const shortestKnown = 8
 // a key in PEM, those of its body.
 const keyLine = 32
 
+// named are names that, in any text, a secret follows.
+const named = `password|passwd|passphrase|secret|token|authorization|community|private_?key|client-key-data|gossip_?key|ca_?key`
+
+// secretName matches the name or path of an attribute whose value must not be shown: what
+// Ironic's drivers call so, too.
+var secretName = regexp.MustCompile(`(?i)` + named + `|pass|credential|private|_key`)
+
+// NamesSecret reports whether an attribute of this name or path, as
+// /driver_info/ipmi_password, holds a secret.
+func NamesSecret(path string) bool { return secretName.MatchString(path) }
+
 // Redactor hides secrets in text: those whose values it was given, in the forms in
 // which programs write them, and text that looks like one. It may be used
 // concurrently.
@@ -32,10 +45,10 @@ type Redactor struct {
 	named  *regexp.Regexp // name and separator, value
 }
 
-// NewRedactor returns a Redactor that looks for the values known, too.
-func NewRedactor(known ...string) *Redactor {
+// New returns a Redactor that looks for the values known, too.
+func New(known ...string) *Redactor {
 	r := &Redactor{named: regexp.MustCompile(
-		`(?i)((?:password|passwd|passphrase|secret|token|authorization|community|private_?key|client-key-data|gossip_?key|ca_?key)\\*['"]?[ \t]*[:=][ \t]*)` +
+		`(?i)((?:` + named + `)\\*['"]?[ \t]*[:=][ \t]*)` +
 			`(\\+"[^"]*"|"(?:[^"\\]|\\.)*"|'[^'\n]*'|[^\s"',{}\[\]]+)`)}
 	for _, pattern := range []string{
 		`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`,
