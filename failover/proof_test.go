@@ -64,7 +64,7 @@ func TestPodsAreListedAfterTheKubeletIsAsked(t *testing.T) {
 		w.crowd(10)
 		w.after("to tainted", func() {
 			w.after("knock", func() {
-				w.pass(100 * time.Millisecond)
+				w.pass(againLimit / 2)
 				w.with(func() {
 					for _, p := range w.podsOn("n1") {
 						w.touchPod(p)
@@ -73,7 +73,7 @@ func TestPodsAreListedAfterTheKubeletIsAsked(t *testing.T) {
 			})
 		})
 		w.cutPower("n1")
-		w.comesTo("n1", kubestate.RemDeleted)
+		w.comesTo("n1", kubestate.RemDetached)
 		deleted := w.count("delete", "n1")
 		h.mu.Lock()
 		defer h.mu.Unlock()
