@@ -90,6 +90,8 @@ connection = sqlite:///DIR/keystone.sqlite
 expiration = LIFE
 [fernet_tokens]
 key_repository = DIR/keys
+[fernet_receipts]
+key_repository = DIR/keys
 [credential]
 key_repository = DIR/keys
 [cache]
