@@ -32,18 +32,8 @@ func MayHandOn(log Electorate, self string, to raftstore.Server) error {
 	if to.ID != "" {
 		return log.MayTransfer(to)
 	}
-	var errs []error
-	for _, s := range successors(log, self) {
-		err := log.MayTransfer(s)
-		if err == nil {
-			return nil
-		}
-		errs = append(errs, err)
-	}
-	if len(errs) == 0 {
-		return errNoSuccessor
-	}
-	return errors.Join(errs...)
+	_, err := heirs(log, self)
+	return err
 }
 
 // HandOn hands leadership to a voter, or to the best one if its ID is "".
@@ -63,11 +53,12 @@ func HasSuccessor(log Electorate, self string) bool { return len(successors(log,
 // StepDown hands leadership to a voter that is alive and eligible, the most
 // advanced first. It returns once raft accepted a transfer.
 func StepDown(ctx context.Context, log Electorate, self string) error {
+	may, err := heirs(log, self)
+	if err != nil {
+		return err
+	}
 	var errs []error
-	for _, to := range successors(log, self) {
-		if len(errs) == transferTries {
-			break
-		}
+	for _, to := range may[:min(len(may), transferTries)] {
 		limited, cancel := context.WithTimeout(ctx, transferLimit)
 		err := log.Transfer(limited, to)
 		cancel()
@@ -76,10 +67,27 @@ func StepDown(ctx context.Context, log Electorate, self string) error {
 		}
 		errs = append(errs, err)
 	}
-	if len(errs) == 0 {
-		return errNoSuccessor
-	}
 	return fmt.Errorf("after %d tries: %w", len(errs), errors.Join(errs...))
+}
+
+// heirs lists the successors to which leadership may be handed now. Where there is none, the
+// error says why.
+func heirs(log Electorate, self string) (may []raftstore.Server, err error) {
+	var errs []error
+	for _, s := range successors(log, self) {
+		if err := log.MayTransfer(s); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		may = append(may, s)
+	}
+	switch {
+	case len(may) > 0:
+		return may, nil
+	case len(errs) == 0:
+		return nil, errNoSuccessor
+	}
+	return nil, errors.Join(errs...)
 }
 
 // successors lists the voters that may lead: those with a live session and no

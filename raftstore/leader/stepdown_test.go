@@ -153,6 +153,23 @@ func TestMayHandOn(t *testing.T) {
 	}
 }
 
+// A voter that may not be asked costs none of the tries.
+func TestTriesAreOfVotersThatMayBeAsked(t *testing.T) {
+	e := newElectorate(t, "h2", "h3", "h4", "h5")
+	for i, id := range []string{"h2", "h3", "h4", "h5"} {
+		e.session(id, uint64(9-i))
+	}
+	e.may = func(to string) error {
+		if to == "h5" {
+			return nil
+		}
+		return errors.New("it is stuck")
+	}
+	if err := StepDown(t.Context(), e, "h1"); err != nil || !slices.Equal(e.asked, []string{"h5"}) {
+		t.Errorf("tries-of-willing-voters: %v; asked were %q", err, e.asked)
+	}
+}
+
 // Each transfer is bounded, as is their number; the first that is taken is the last.
 func TestTransfersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
