@@ -37,7 +37,10 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := m.HandOn(ctx, next); err != nil {
+	switch err := m.HandOn(ctx, next); {
+	case errors.Is(err, logerr.ErrOutcomeUnknown):
+		return "", err
+	case err != nil:
 		return "", conflict("see 'trivet peers'", "%v", err)
 	}
 	if err := m.awaitLeader(ctx, func(id string) bool { return id != m.Self.ID }); err != nil {
