@@ -171,7 +171,7 @@ func passes(elements []element) (bool, error) {
 		keys = append(keys, e.key)
 	}
 	slices.SortFunc(keys, bytes.Compare)
-	if !slices.EqualFunc(keys, gated(), bytes.Equal) {
+	if !slices.EqualFunc(keys, gatedPorts(), bytes.Equal) {
 		return false, fmt.Errorf("%w: set %s has other ports than those gated", firewall.ErrForeign, setPass)
 	}
 	return true, nil
@@ -188,7 +188,7 @@ func (c *Chains) pass(on bool) []netlink.Message {
 	if !on {
 		return nil
 	}
-	return c.filter.addElements(setPass, 0, gated()...)
+	return c.filter.addElements(setPass, 0, c.filter.gated...)
 }
 
 func editionKey(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }

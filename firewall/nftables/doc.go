@@ -1,6 +1,6 @@
 // Package nftables is the PXE filter in the kernel's nf_tables: the rules
 // (firewall.Chains) and the lease (firewall.Lease), in one table of our own,
-// over netlink and without any command.
+// over netlink and without any command. The floating IP is gated there, too.
 //
 //	table inet trivet_pxe {
 //		set lease   { type inet_service; flags timeout; }  # gated ports that are open, each until it ends
@@ -38,6 +38,25 @@
 //			yiaddr . chaddr @offers update @offers, update @offered, accept
 //			yiaddr @offered drop
 //			update @offers, update @offered
+//		}
+//	}
+//
+// The floating IP has a lease of its own, in tables of its own, of family arp for an IPv4
+// address as well (Address):
+//
+//	table inet trivet_address {
+//		set lease { type ipv4_addr; flags timeout; }
+//		set arm   { type ipv4_addr; flags timeout; }
+//		chain output {
+//			type filter hook output priority -10; policy accept;
+//			nfproto ipv4, ip saddr ADDRESS != @lease drop
+//		}
+//	}
+//	table arp trivet_address {
+//		set lease, set arm
+//		chain output {
+//			type filter hook output priority -10; policy accept;
+//			arp saddr ip ADDRESS != @lease drop
 //		}
 //	}
 //

@@ -26,14 +26,18 @@ const tries = 10
 // element of another program. The configuration allows 1.5 s.
 const maxLife = time.Minute
 
-// Filter is our table in the kernel of one host. It holds no socket itself; its
+// Filter is a table of ours in the kernel of one host. It holds no socket itself; its
 // methods may be called concurrently.
 type Filter struct {
-	layout firewall.Layout
-	lists  bool
-	netns  int
-	table  string
-	ports  *ports
+	layout  firewall.Layout
+	lists   bool
+	netns   int
+	table   table
+	planned skeleton
+	probe   skeleton // the same for what no host has
+	// gated are the elements of the lease, sorted: what it lets through.
+	gated [][]byte
+	ports *ports
 }
 
 // Option is one of the choices of New.
@@ -57,16 +61,21 @@ func New(l firewall.Layout, options ...Option) (*Filter, error) {
 		return nil, fmt.Errorf("firewall.match: %.80q is neither %s nor %s", l.Match, firewall.MatchEther,
 			firewall.MatchChaddr)
 	}
-	f := &Filter{layout: l, lists: true, table: Table, ports: &ports{own: make(map[uint32]bool)}}
+	f := emptyFilter(table{unix.NFPROTO_INET, Table}, gatedPorts())
+	f.layout, f.lists = l, true
 	for _, o := range options {
 		o(f)
 	}
+	f.planned = plan(l, f.lists)
+	f.probe = plan(firewall.Layout{Interface: "trivet/probe", Match: l.Match}, f.lists)
 	return f, nil
 }
 
-func (f *Filter) socket() *socket { return &socket{netns: f.netns, ports: f.ports} }
+func emptyFilter(t table, gated [][]byte) *Filter {
+	return &Filter{table: t, gated: gated, ports: &ports{own: make(map[uint32]bool)}}
+}
 
-func (f *Filter) plan() skeleton { return plan(f.layout, f.lists) }
+func (f *Filter) socket() *socket { return &socket{netns: f.netns, ports: f.ports} }
 
 // Left returns for how long the kernel will go on letting machines through by
 // itself: zero when the door is shut. It fails with firewall.ErrForeign when
@@ -94,7 +103,7 @@ func (f *Filter) Seal(ctx context.Context) (err error) {
 	s := f.socket()
 	defer func() { err = errors.Join(err, s.close()) }()
 	var names []string
-	for _, set := range f.plan().sets {
+	for _, set := range f.planned.sets {
 		if set.flags&unix.NFT_SET_EVAL == 0 { // the DHCP server's answers fill the others at any time
 			names = append(names, set.name)
 		}
@@ -110,8 +119,8 @@ func (f *Filter) Seal(ctx context.Context) (err error) {
 func (f *Filter) Remove(ctx context.Context) (err error) {
 	s := f.socket()
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.commit(ctx, 0, deleteTable(f.table)); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("remove table inet %s: %w", f.table, err)
+	if err := s.commit(ctx, 0, f.table.remove()); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove table %s: %w", f.table, err)
 	}
 	return nil
 }
@@ -141,7 +150,7 @@ func (f *Filter) shut(ctx context.Context, s *socket, names ...string) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: it does not stay shut; another program writes to table inet %s", firewall.ErrForeign, f.table)
+	return fmt.Errorf("%w: it does not stay shut; another program writes to table %s", firewall.ErrForeign, f.table)
 }
 
 // Mend rebuilds the table with all sets empty, unless it is ours: then nothing
@@ -158,7 +167,7 @@ func (f *Filter) Mend(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: it does not stay as it is built; another program writes to table inet %s", firewall.ErrForeign,
+	return fmt.Errorf("%w: it does not stay as it is built; another program writes to table %s", firewall.ErrForeign,
 		f.table)
 }
 
@@ -175,18 +184,17 @@ func (f *Filter) rebuild(ctx context.Context, s *socket, seen sight) error {
 func (f *Filter) build(exists bool) ([]netlink.Message, error) {
 	var changes []netlink.Message
 	if exists {
-		changes = append(changes, deleteTable(f.table))
+		changes = append(changes, f.table.remove())
 	}
-	changes = append(changes, addTable(f.table))
-	k := f.plan()
-	for i, s := range k.sets {
-		changes = append(changes, addSet(f.table, uint32(i+1), s))
+	changes = append(changes, f.table.add())
+	for i, s := range f.planned.sets {
+		changes = append(changes, f.table.addSet(uint32(i+1), s))
 	}
-	for _, c := range k.chains {
-		changes = append(changes, addChain(f.table, c))
+	for _, c := range f.planned.chains {
+		changes = append(changes, f.table.addChain(c))
 	}
-	for _, r := range k.rules {
-		m, err := addRule(f.table, r)
+	for _, r := range f.planned.rules {
+		m, err := f.table.addRule(r)
 		if err != nil {
 			return nil, err
 		}
@@ -197,8 +205,8 @@ func (f *Filter) build(exists bool) ([]netlink.Message, error) {
 
 func portKey(port uint16) []byte { return binary.BigEndian.AppendUint16(nil, port) }
 
-// gated returns the ports of the door as elements, sorted.
-func gated() (keys [][]byte) {
+// gatedPorts returns the ports of the door as elements, sorted.
+func gatedPorts() (keys [][]byte) {
 	for _, port := range firewall.Gated() {
 		keys = append(keys, portKey(port))
 	}

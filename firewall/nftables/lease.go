@@ -15,16 +15,20 @@ import (
 
 var _ firewall.Lease = (*Lease)(nil)
 
-// Lease is the set of gated ports that are open, each with a timeout that the
-// kernel keeps. It has a socket of its own, so that no long list goes before a
-// swap. One goroutine calls it.
+// Lease is what may pass, as elements of a set, each with a timeout that the kernel
+// keeps: the gated ports, or the floating IP. It has a socket of its own, so that no
+// long list goes before a swap. One goroutine calls it.
 type Lease struct {
-	filter *Filter
-	socket *socket
+	filters []*Filter // one or more, swapped in one transaction
+	socket  *socket
 }
 
 // Lease returns the lease of this filter; Close ends its socket, not the lease.
-func (f *Filter) Lease() *Lease { return &Lease{filter: f, socket: f.socket()} }
+func (f *Filter) Lease() *Lease { return newLease(f) }
+
+func newLease(filters ...*Filter) *Lease {
+	return &Lease{filters: filters, socket: filters[0].socket()}
+}
 
 // Close closes the socket. What is in force ends by itself.
 func (l *Lease) Close() error { return l.socket.close() }
@@ -35,7 +39,9 @@ func (l *Lease) Arm(ctx context.Context, d time.Duration) error {
 	if err := checkLife(d); err != nil {
 		return err
 	}
-	err := l.swap(ctx, []netlink.Message{l.filter.flushSet(setArm)}, l.filter.addElements(setArm, d, armed()))
+	err := l.swap(ctx, func(f *Filter) []netlink.Message {
+		return append([]netlink.Message{f.flushSet(setArm)}, f.addElements(setArm, d, f.gated[0])...)
+	})
 	if errors.Is(err, unix.ENOENT) {
 		return l.missing(ctx, err)
 	}
@@ -48,9 +54,10 @@ func (l *Lease) Open(ctx context.Context, d time.Duration) error {
 	if err := checkLife(d); err != nil {
 		return err
 	}
-	f := l.filter
-	err := l.swap(ctx, f.deleteElements(setArm, armed()), []netlink.Message{f.flushSet(setLease)},
-		f.addElements(setLease, d, gated()...))
+	err := l.swap(ctx, func(f *Filter) []netlink.Message {
+		return slices.Concat(f.deleteElements(setArm, f.gated[0]), []netlink.Message{f.flushSet(setLease)},
+			f.addElements(setLease, d, f.gated...))
+	})
 	return l.lapsed(ctx, err)
 }
 
@@ -60,24 +67,33 @@ func (l *Lease) Hold(ctx context.Context, d time.Duration) error {
 	if err := checkLife(d); err != nil {
 		return err
 	}
-	f := l.filter
-	err := l.swap(ctx, f.deleteElements(setLease, gated()...), f.addElements(setLease, d, gated()...))
+	err := l.swap(ctx, func(f *Filter) []netlink.Message {
+		return append(f.deleteElements(setLease, f.gated...), f.addElements(setLease, d, f.gated...)...)
+	})
 	return l.lapsed(ctx, err)
 }
 
-// Shut implements firewall.Lease. Where rules are not ours any more, the table is
+// Shut implements firewall.Lease. Where rules are not ours any more, their table is
 // rebuilt, closed, with empty lists.
 func (l *Lease) Shut(ctx context.Context) error {
-	return l.filter.shut(ctx, l.socket, setLease, setArm)
+	errs := make([]error, len(l.filters))
+	for i, f := range l.filters {
+		errs[i] = f.shut(ctx, l.socket, setLease, setArm)
+	}
+	return errors.Join(errs...)
 }
 
-// swap makes a transaction of its own.
-func (l *Lease) swap(ctx context.Context, parts ...[]netlink.Message) error {
-	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)
+// swap makes what change says of each table, all in one transaction.
+func (l *Lease) swap(ctx context.Context, change func(*Filter) []netlink.Message) error {
+	var changes []netlink.Message
+	for _, f := range l.filters {
+		changes = append(changes, change(f)...)
+	}
+	return l.socket.commit(ctx, 0, changes...)
 }
 
 // lapsed tells from one another why an element to swap from is not there: it
-// has ended, or the table is not ours any more.
+// has ended, or a table is not ours any more.
 func (l *Lease) lapsed(ctx context.Context, err error) error {
 	if !errors.Is(err, unix.ENOENT) {
 		return err
@@ -88,20 +104,19 @@ func (l *Lease) lapsed(ctx context.Context, err error) error {
 	return firewall.ErrLapsed
 }
 
-// missing returns what of the table is not ours, or else otherwise.
+// missing returns what of the tables is not ours, or else otherwise.
 func (l *Lease) missing(ctx context.Context, otherwise error) error {
-	seen, err := l.filter.readRules(ctx, l.socket)
-	switch {
-	case err != nil:
-		return err
-	case seen.foreign != "":
-		return seen.err()
+	for _, f := range l.filters {
+		seen, err := f.readRules(ctx, l.socket)
+		if err == nil {
+			err = seen.err()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return otherwise
 }
-
-// armed is the element of set arm.
-func armed() []byte { return gated()[0] }
 
 // checkLife refuses what would never end: to the kernel, no timeout is for ever.
 func checkLife(d time.Duration) error {

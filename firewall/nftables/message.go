@@ -18,12 +18,25 @@ const chunk = 1000
 // creates is for what must not be there yet.
 const creates = netlink.Create | netlink.Excl
 
-// message is a request about our family of tables. The kind is one of the
-// kernel's NFT_MSG constants.
-func message(kind int, flags netlink.HeaderFlags, attributes ...[]byte) netlink.Message {
+// table names a table: tables of two families may have one name.
+type table struct {
+	family byte // one of the kernel's NFPROTO constants
+	name   string
+}
+
+func (t table) String() string {
+	if t.family == unix.NFPROTO_ARP {
+		return "arp " + t.name
+	}
+	return "inet " + t.name
+}
+
+// message is a request about a table, or about those of its family. The kind is one
+// of the kernel's NFT_MSG constants.
+func (t table) message(kind int, flags netlink.HeaderFlags, attributes ...[]byte) netlink.Message {
 	return netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | flags},
-		Data:   append([]byte{unix.NFPROTO_INET, unix.NFNETLINK_V0, 0, 0}, slices.Concat(attributes...)...),
+		Data:   append([]byte{t.family, unix.NFNETLINK_V0, 0, 0}, slices.Concat(attributes...)...),
 	}
 }
 
@@ -71,49 +84,49 @@ func nested(kind uint16, attributes ...[]byte) []byte {
 	return attribute(kind|unix.NLA_F_NESTED, slices.Concat(attributes...)...)
 }
 
-func addTable(table string) netlink.Message {
-	return message(unix.NFT_MSG_NEWTABLE, creates, text(unix.NFTA_TABLE_NAME, table))
+func (t table) add() netlink.Message {
+	return t.message(unix.NFT_MSG_NEWTABLE, creates, text(unix.NFTA_TABLE_NAME, t.name))
 }
 
-func deleteTable(table string) netlink.Message {
-	return message(unix.NFT_MSG_DELTABLE, 0, text(unix.NFTA_TABLE_NAME, table))
+func (t table) remove() netlink.Message {
+	return t.message(unix.NFT_MSG_DELTABLE, 0, text(unix.NFTA_TABLE_NAME, t.name))
 }
 
 // addSet adds a set; the ID tells it apart within the transaction.
-func addSet(table string, id uint32, s set) netlink.Message {
+func (t table) addSet(id uint32, s set) netlink.Message {
 	attributes := [][]byte{
-		text(unix.NFTA_SET_TABLE, table), text(unix.NFTA_SET_NAME, s.name), attributeUint32(unix.NFTA_SET_ID, id),
+		text(unix.NFTA_SET_TABLE, t.name), text(unix.NFTA_SET_NAME, s.name), attributeUint32(unix.NFTA_SET_ID, id),
 		attributeUint32(unix.NFTA_SET_FLAGS, s.flags), attributeUint32(unix.NFTA_SET_KEY_TYPE, s.keyType),
 		attributeUint32(unix.NFTA_SET_KEY_LEN, s.keyLength),
 	}
 	if s.size != 0 {
 		attributes = append(attributes, nested(unix.NFTA_SET_DESC, attributeUint32(unix.NFTA_SET_DESC_SIZE, s.size)))
 	}
-	return message(unix.NFT_MSG_NEWSET, creates, attributes...)
+	return t.message(unix.NFT_MSG_NEWSET, creates, attributes...)
 }
 
-func addChain(table string, c chain) netlink.Message {
-	attributes := [][]byte{text(unix.NFTA_CHAIN_TABLE, table), text(unix.NFTA_CHAIN_NAME, c.name)}
+func (t table) addChain(c chain) netlink.Message {
+	attributes := [][]byte{text(unix.NFTA_CHAIN_TABLE, t.name), text(unix.NFTA_CHAIN_NAME, c.name)}
 	if c.kind != "" {
 		attributes = append(attributes,
 			nested(unix.NFTA_CHAIN_HOOK, attributeUint32(unix.NFTA_HOOK_HOOKNUM, c.hook),
 				attributeUint32(unix.NFTA_HOOK_PRIORITY, uint32(c.priority))),
 			attributeUint32(unix.NFTA_CHAIN_POLICY, c.policy), text(unix.NFTA_CHAIN_TYPE, c.kind))
 	}
-	return message(unix.NFT_MSG_NEWCHAIN, creates, attributes...)
+	return t.message(unix.NFT_MSG_NEWCHAIN, creates, attributes...)
 }
 
-func addRule(table string, r rule) (netlink.Message, error) {
+func (t table) addRule(r rule) (netlink.Message, error) {
 	var expressions [][]byte
 	for _, e := range r.expressions {
-		data, err := expr.Marshal(unix.NFPROTO_INET, e)
+		data, err := expr.Marshal(t.family, e)
 		if err != nil {
 			return netlink.Message{}, fmt.Errorf("encode a rule of chain %s: %w", r.chain, err)
 		}
 		expressions = append(expressions, nested(unix.NFTA_LIST_ELEM, data))
 	}
-	return message(unix.NFT_MSG_NEWRULE, netlink.Create|netlink.Append,
-		text(unix.NFTA_RULE_TABLE, table), text(unix.NFTA_RULE_CHAIN, r.chain),
+	return t.message(unix.NFT_MSG_NEWRULE, netlink.Create|netlink.Append,
+		text(unix.NFTA_RULE_TABLE, t.name), text(unix.NFTA_RULE_CHAIN, r.chain),
 		nested(unix.NFTA_RULE_EXPRESSIONS, expressions...)), nil
 }
 
@@ -134,8 +147,8 @@ func (f *Filter) deleteElements(name string, keys ...[]byte) []netlink.Message {
 
 // flushSet deletes all elements of a set, if it has any.
 func (f *Filter) flushSet(name string) netlink.Message {
-	return message(unix.NFT_MSG_DELSETELEM, 0,
-		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table), text(unix.NFTA_SET_ELEM_LIST_SET, name))
+	return f.table.message(unix.NFT_MSG_DELSETELEM, 0,
+		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table.name), text(unix.NFTA_SET_ELEM_LIST_SET, name))
 }
 
 func (f *Filter) elements(kind int, flags netlink.HeaderFlags, name string, d time.Duration,
@@ -152,8 +165,8 @@ func (f *Filter) elements(kind int, flags netlink.HeaderFlags, name string, d ti
 			element := nested(unix.NFTA_SET_ELEM_KEY, attribute(unix.NFTA_DATA_VALUE, key...))
 			list = appendAttribute(list, unix.NFTA_LIST_ELEM|unix.NLA_F_NESTED, append(element, life...))
 		}
-		messages = append(messages, message(kind, flags,
-			text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table), text(unix.NFTA_SET_ELEM_LIST_SET, name),
+		messages = append(messages, f.table.message(kind, flags,
+			text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table.name), text(unix.NFTA_SET_ELEM_LIST_SET, name),
 			attribute(unix.NFTA_SET_ELEM_LIST_ELEMENTS|unix.NLA_F_NESTED, list...)))
 		keys = keys[n:]
 	}

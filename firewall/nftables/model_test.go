@@ -148,7 +148,7 @@ const (
 // members are the sets while a leader lets in what it does not know.
 func members() map[string][][]byte {
 	return map[string][][]byte{
-		setLease: gated(), setPass: gated(),
+		setLease: gatedPorts(), setPass: gatedPorts(),
 		setAllow: {{0, 0, 0, 0, 0, mayBoot}, {0, 0, 0, 0, 0, isBoth}},
 		setDeny:  {{0, 0, 0, 0, 0, mayNot}, {0, 0, 0, 0, 0, isBoth}},
 	}
@@ -206,10 +206,10 @@ func TestWhoIsBehindARouter(t *testing.T) {
 	} {
 		ether, chaddr := newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr)
 		for of, want := range map[*Filter]expr.VerdictKind{ether: c.ether, chaddr: c.chaddr, bareFilter(t): c.bare} {
-			if got := of.plan().decide(t, c.d, members()); got != want {
+			if got := of.planned.decide(t, c.d, members()); got != want {
 				t.Errorf("relays: %s: by %s, with lists %v: verdict %d, want %d", name, of.layout.Match, of.lists, got, want)
 			}
-			if got := of.plan().decide(t, c.d, nil); got != drop {
+			if got := of.planned.decide(t, c.d, nil); got != drop {
 				t.Errorf("relays: %s: by %s, with lists %v: verdict %d without a lease", name, of.layout.Match, of.lists, got)
 			}
 		}
@@ -248,7 +248,7 @@ func TestFragmentsOfIPv6(t *testing.T) {
 		"IPv4, whose fragments are complete": {bootp(mayBoot, mayBoot), accept},
 	} {
 		for _, of := range []*Filter{newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr), bareFilter(t)} {
-			if got := of.plan().decide(t, c.d, members()); got != c.want {
+			if got := of.planned.decide(t, c.d, members()); got != c.want {
 				t.Errorf("fragments: %s: by %s, with lists %v: verdict %d, want %d", name, of.layout.Match, of.lists, got, c.want)
 			}
 		}
@@ -258,9 +258,7 @@ func TestFragmentsOfIPv6(t *testing.T) {
 // bareFilter has no lists.
 func bareFilter(t *testing.T) *Filter {
 	t.Helper()
-	f := newFilter(t, firewall.MatchEther)
-	f.lists = false
-	return f
+	return newFilter(t, firewall.MatchEther, LeaseOnly())
 }
 
 // answer is what a DHCP server says to a machine about an address of a /24.
@@ -284,10 +282,8 @@ func TestOneOfferForAnAddress(t *testing.T) {
 	six.protocol = unix.NFPROTO_IPV6
 	other := answer(offer, 130, 2)
 	other.udp[8+240] = 54 // another option comes first
-	for _, lists := range []bool{true, false} {
-		f := newFilter(t, firewall.MatchEther)
-		f.lists = lists
-		k, sets := f.plan(), map[string][][]byte{}
+	for lists, f := range map[bool]*Filter{true: newFilter(t, firewall.MatchEther), false: bareFilter(t)} {
+		k, sets := f.planned, map[string][][]byte{}
 		for i, c := range []struct {
 			datagram
 			passes bool

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +19,12 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 )
 
-func newFilter(t *testing.T, m firewall.Match) *Filter {
+// pxeTable is the table of the PXE filter.
+var pxeTable = table{unix.NFPROTO_INET, Table}
+
+func newFilter(t *testing.T, m firewall.Match, options ...Option) *Filter {
 	t.Helper()
-	f, err := New(firewall.Layout{Interface: "br-pxe", Match: m})
+	f, err := New(firewall.Layout{Interface: "br-pxe", Match: m}, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +58,7 @@ func built(t *testing.T, f *Filter) (k skeleton) {
 	}
 	for _, m := range changes {
 		name, err := tableOf(m)
-		if err != nil || name != Table {
+		if err != nil || name != f.table.name || m.Data[0] != f.table.family {
 			t.Fatalf("a message about table %q, %v", name, err)
 		}
 		switch kind, _ := kindOf(m); kind {
@@ -80,13 +84,25 @@ func built(t *testing.T, f *Filter) (k skeleton) {
 	return k
 }
 
+// everyFilter returns the filters of all plans, by what they are.
+func everyFilter(t *testing.T) map[string]*Filter {
+	t.Helper()
+	four, six := NewAddress(netip.MustParseAddr("192.0.2.10")), NewAddress(netip.MustParseAddr("2001:db8::10"))
+	return map[string]*Filter{
+		"matched by ether":            newFilter(t, firewall.MatchEther),
+		"matched by chaddr":           newFilter(t, firewall.MatchChaddr),
+		"matched by ether, no lists":  newFilter(t, firewall.MatchEther, LeaseOnly()),
+		"matched by chaddr, no lists": newFilter(t, firewall.MatchChaddr, LeaseOnly()),
+		"IPv4 address, packets":       four.filters[0],
+		"IPv4 address, ARP":           four.filters[1],
+		"IPv6 address":                six.filters[0],
+	}
+}
+
 func TestWhatIsBuiltIsWhatIsPlanned(t *testing.T) {
-	for _, f := range []*Filter{newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr)} {
-		for _, lists := range []bool{true, false} {
-			f.lists = lists
-			if d := f.plan().differs(built(t, f)); d != "" {
-				t.Errorf("matched by %s, with lists %v: %s", f.layout.Match, lists, d)
-			}
+	for name, f := range everyFilter(t) {
+		if d := f.planned.differs(built(t, f)); d != "" {
+			t.Errorf("%s: %s", name, d)
 		}
 	}
 }
@@ -96,7 +112,7 @@ func TestWhatIsBuiltIsWhatIsPlanned(t *testing.T) {
 // gate is its beginning.
 func TestNothingAcceptsAboveTheLease(t *testing.T) {
 	for _, m := range []firewall.Match{firewall.MatchEther, firewall.MatchChaddr} {
-		k := newFilter(t, m).plan()
+		k := newFilter(t, m).planned
 		first := k.rulesOf(chainGate)[0].expressions
 		closed, ok := first[1].(*expr.Lookup)
 		if v, isVerdict := first[2].(*expr.Verdict); !ok || !isVerdict || len(first) != 3 ||
@@ -140,7 +156,7 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 	} {
 		k := built(t, f)
 		spoil(&k)
-		if d := f.plan().differs(k); !strings.Contains(d, want) {
+		if d := f.planned.differs(k); !strings.Contains(d, want) {
 			t.Errorf("%q is told, want %q", d, want)
 		}
 	}
@@ -227,7 +243,7 @@ func TestAnAnswerToSomethingElseIsAFailure(t *testing.T) {
 		}, errStale.Error()},
 	} {
 		s := answering(tt.answer)
-		err := s.commit(t.Context(), 7, deleteTable(Table))
+		err := s.commit(t.Context(), 7, pxeTable.remove())
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
@@ -246,7 +262,7 @@ func TestATransactionAsksForOneAnswer(t *testing.T) {
 			{Header: netlink.Header{Type: netlink.Error, Sequence: last.Header.Sequence, PID: nltest.PID},
 				Data: make([]byte, 20)}}, nil
 	})
-	if err := s.commit(t.Context(), 7, addTable(Table), addTable(Table), deleteTable(Table)); err != nil {
+	if err := s.commit(t.Context(), 7, pxeTable.add(), pxeTable.add(), pxeTable.remove()); err != nil {
 		t.Fatal(err)
 	}
 	var asked int
@@ -273,7 +289,7 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 	const own, stranger = 11, 22
 	f := newFilter(t, firewall.MatchEther)
 	f.ports.add(own)
-	end := message(unix.NFT_MSG_NEWGEN, 0, attributeUint32(unix.NFTA_GEN_ID, 5),
+	end := pxeTable.message(unix.NFT_MSG_NEWGEN, 0, attributeUint32(unix.NFTA_GEN_ID, 5),
 		attributeUint32(unix.NFTA_GEN_PROC_PID, 4711), text(unix.NFTA_GEN_PROC_NAME, "nft"))
 	other := f.addElements(setDeny, 0, make([]byte, 6))[0]
 	other.Data[0] = unix.NFPROTO_IPV4
@@ -283,8 +299,8 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 	}{
 		"another program's element": {notice(f.addElements(setDeny, 0, make([]byte, 6))[0], stranger), true},
 		"our element":               {notice(f.addElements(setDeny, 0, make([]byte, 6))[0], own), false},
-		"our table again":           {notice(addTable(Table), own), true},
-		"another table":             {notice(addTable("neighbour"), stranger), false},
+		"our table again":           {notice(pxeTable.add(), own), true},
+		"another table":             {notice(table{unix.NFPROTO_INET, "neighbour"}.add(), stranger), false},
 		"our name in another ip":    {notice(other, stranger), false},
 	} {
 		var said strings.Builder

@@ -179,8 +179,9 @@ func TestNoRelayHidesAMachine(t *testing.T) {
 func TestOnlyTheInterfaceOfTheLayoutIsFiltered(t *testing.T) {
 	h := newHost(t)
 	far := h.cable()
-	f := h.filter(firewall.MatchEther)
-	f.layout.Interface = pxe[:3] // whose name begins like that of the one that exists
+	// Its name begins like that of the one that exists.
+	f, err := New(firewall.Layout{Interface: pxe[:3], Match: firewall.MatchEther}, InNamespace(h.FD()))
+	h.must(err)
 	h.lease(f)
 	far.expect(packet{from: denied, port: 67}, true)
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
-
-	"github.com/trivet-ha/trivet/firewall"
 )
 
 // Supported says why this filter cannot work here, naming the capability or the
@@ -22,8 +21,8 @@ func (f *Filter) Supported(ctx context.Context) (err error) {
 	} else if err != nil {
 		return fmt.Errorf("nf_tables (kernel module nf_tables, CONFIG_NF_TABLES): %w", err)
 	}
-	probe := *f // filters an interface whose name none can have
-	probe.table, probe.layout = Table+"_probe", firewall.Layout{Interface: "trivet/probe", Match: f.layout.Match}
+	probe := *f
+	probe.table.name, probe.planned = f.table.name+"_probe", f.probe
 	if err := probe.Remove(ctx); err != nil {
 		return err
 	}
@@ -59,10 +58,11 @@ func (f *Filter) steps() ([]step, error) {
 		parts[kind] = append(parts[kind], m)
 	}
 	return []step{
-		{"tables for IPv4 and IPv6 at once (CONFIG_NF_TABLES_INET)", parts[unix.NFT_MSG_NEWTABLE]},
+		{"tables of family " + strings.Fields(f.table.String())[0] + " (CONFIG_NF_TABLES_INET, CONFIG_NF_TABLES_ARP)",
+			parts[unix.NFT_MSG_NEWTABLE]},
 		{"sets (kernel module nf_tables_set or nft_set_hash)", parts[unix.NFT_MSG_NEWSET]},
-		{"elements that end by themselves (Linux 4.1 or later)", f.addElements(setLease, maxLife, gated()...)},
-		{"chains of type filter (kernel module nf_tables_inet)", parts[unix.NFT_MSG_NEWCHAIN]},
+		{"elements that end by themselves (Linux 4.1 or later)", f.addElements(setLease, maxLife, f.gated...)},
+		{"chains of type filter (kernel module nf_tables)", parts[unix.NFT_MSG_NEWCHAIN]},
 		{"expressions meta, cmp, payload, exthdr, lookup, dynset and immediate (kernel modules nf_tables, nft_meta and nft_exthdr)",
 			parts[unix.NFT_MSG_NEWRULE]},
 	}, nil

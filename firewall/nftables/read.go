@@ -64,7 +64,7 @@ func (f *Filter) readRules(ctx context.Context, s *socket, names ...string) (sig
 
 // generation returns the number of the newest commit to the ruleset.
 func generation(ctx context.Context, s *socket) (uint32, error) {
-	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETGEN, 0))
+	answer, err := s.ask(ctx, table{family: unix.NFPROTO_INET}.message(unix.NFT_MSG_GETGEN, 0))
 	if err != nil {
 		return 0, fmt.Errorf("read the generation of the ruleset: %w", err)
 	}
@@ -78,14 +78,14 @@ func generation(ctx context.Context, s *socket) (uint32, error) {
 func (f *Filter) readRulesOnce(ctx context.Context, s *socket, names []string) (seen sight, err error) {
 	found, err := f.readSkeleton(ctx, s)
 	if errors.Is(err, unix.ENOENT) {
-		return sight{foreign: fmt.Sprintf("table inet %s is missing", f.table)}, nil
+		return sight{foreign: fmt.Sprintf("table %s is missing", f.table)}, nil
 	}
 	if err != nil {
 		return sight{}, err
 	}
 	seen = sight{exists: true, elements: make(map[string][]element)}
-	if d := f.plan().differs(found); d != "" {
-		seen.foreign = fmt.Sprintf("table inet %s: %s", f.table, d)
+	if d := f.planned.differs(found); d != "" {
+		seen.foreign = fmt.Sprintf("table %s: %s", f.table, d)
 		return seen, nil
 	}
 	for _, name := range append([]string{setLease, setArm}, names...) {
@@ -97,7 +97,7 @@ func (f *Filter) readRulesOnce(ctx context.Context, s *socket, names []string) (
 		}
 	}
 	if name := endless(seen.elements); name != "" {
-		seen.foreign = fmt.Sprintf("table inet %s: set %s has an element that does not end", f.table, name)
+		seen.foreign = fmt.Sprintf("table %s: set %s has an element that does not end", f.table, name)
 	}
 	return seen, nil
 }
@@ -119,7 +119,7 @@ func endless(elements map[string][]element) string {
 // readSkeleton reads all of our table but the elements. It fails with ENOENT when there
 // is none.
 func (f *Filter) readSkeleton(ctx context.Context, s *socket) (k skeleton, err error) {
-	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETTABLE, 0, text(unix.NFTA_TABLE_NAME, f.table)))
+	answer, err := s.ask(ctx, f.table.message(unix.NFT_MSG_GETTABLE, 0, text(unix.NFTA_TABLE_NAME, f.table.name)))
 	if err == nil && len(answer) != 1 {
 		err = fmt.Errorf("%d answers", len(answer))
 	}
@@ -127,7 +127,7 @@ func (f *Filter) readSkeleton(ctx context.Context, s *socket) (k skeleton, err e
 		k.flags, err = parseTable(answer[0])
 	}
 	if err != nil {
-		return k, fmt.Errorf("read table inet %s: %w", f.table, err)
+		return k, fmt.Errorf("read table %s: %w", f.table, err)
 	}
 	var failed [3]error
 	k.chains, failed[0] = list(ctx, s, f.table, unix.NFT_MSG_GETCHAIN, parseChain)
@@ -138,22 +138,22 @@ func (f *Filter) readSkeleton(ctx context.Context, s *socket) (k skeleton, err e
 
 // list reads the objects of one kind that are in a table. Of some kinds the
 // kernel lists those of all tables.
-func list[T any](ctx context.Context, s *socket, table string, kind int, parse func(netlink.Message) (T, error)) ([]T,
+func list[T any](ctx context.Context, s *socket, of table, kind int, parse func(netlink.Message) (T, error)) ([]T,
 	error) {
-	answer, err := s.ask(ctx, message(kind, netlink.Dump, text(attributeTable, table)))
+	answer, err := s.ask(ctx, of.message(kind, netlink.Dump, text(attributeTable, of.name)))
 	if err != nil {
-		return nil, fmt.Errorf("list the parts of table inet %s: %w", table, err)
+		return nil, fmt.Errorf("list the parts of table %s: %w", of, err)
 	}
 	var all []T
 	for _, m := range answer {
 		if name, err := tableOf(m); err != nil {
 			return nil, err
-		} else if name != table {
+		} else if name != of.name {
 			continue
 		}
 		one, err := parse(m)
 		if err != nil {
-			return nil, fmt.Errorf("read a part of table inet %s: %w", table, err)
+			return nil, fmt.Errorf("read a part of table %s: %w", of, err)
 		}
 		all = append(all, one)
 	}
@@ -162,8 +162,8 @@ func list[T any](ctx context.Context, s *socket, table string, kind int, parse f
 
 // members reads the elements of a set that have not ended.
 func (f *Filter) members(ctx context.Context, s *socket, name string) ([]element, error) {
-	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETSETELEM, netlink.Dump,
-		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table), text(unix.NFTA_SET_ELEM_LIST_SET, name)))
+	answer, err := s.ask(ctx, f.table.message(unix.NFT_MSG_GETSETELEM, netlink.Dump,
+		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table.name), text(unix.NFTA_SET_ELEM_LIST_SET, name)))
 	if err != nil {
 		return nil, fmt.Errorf("list the elements of set %s: %w", name, err)
 	}

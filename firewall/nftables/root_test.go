@@ -246,7 +246,7 @@ func TestChangeWantsTheListsItKnows(t *testing.T) {
 }
 
 func (h *host) flushRules(chain string) netlink.Message {
-	return message(unix.NFT_MSG_DELRULE, 0, text(unix.NFTA_RULE_TABLE, Table), text(unix.NFTA_RULE_CHAIN, chain))
+	return pxeTable.message(unix.NFT_MSG_DELRULE, 0, text(unix.NFTA_RULE_TABLE, Table), text(unix.NFTA_RULE_CHAIN, chain))
 }
 
 // harms are what somebody may do to our table, and words of how it is told.
@@ -255,19 +255,19 @@ func harms(h *host, f *Filter) map[string][]netlink.Message {
 		h.must(err)
 		return []netlink.Message{m}
 	}
-	dormant := message(unix.NFT_MSG_NEWTABLE, 0, text(unix.NFTA_TABLE_NAME, Table),
+	dormant := pxeTable.message(unix.NFT_MSG_NEWTABLE, 0, text(unix.NFTA_TABLE_NAME, Table),
 		attributeUint32(unix.NFTA_TABLE_FLAGS, unix.NFT_TABLE_F_DORMANT))
 	return map[string][]netlink.Message{
-		"is missing":                     {deleteTable(Table)},
+		"is missing":                     {pxeTable.remove()},
 		"chain gate has 0 rules":         {h.flushRules(chainGate)},
-		"chain input has 6 rules":        one(addRule(Table, rule{chainInput, verdict(expr.VerdictAccept, "")})),
+		"chain input has 6 rules":        one(pxeTable.addRule(rule{chainInput, verdict(expr.VerdictAccept, "")})),
 		"has flags 0x1":                  {dormant},
-		"5 chains and 8 sets":            {addChain(Table, chain{name: "visitor"})},
-		"4 chains and 9 sets":            {addSet(Table, 1, set{name: "visitor", keyType: 9, keyLength: 6})},
-		"set lease has an element":       f.addElements(setLease, 0, gated()...),
-		"set arm has an element":         f.addElements(setArm, time.Hour, gated()...),
+		"5 chains and 8 sets":            {pxeTable.addChain(chain{name: "visitor"})},
+		"4 chains and 9 sets":            {pxeTable.addSet(1, set{name: "visitor", keyType: 9, keyLength: 6})},
+		"set lease has an element":       f.addElements(setLease, 0, gatedPorts()...),
+		"set arm has an element":         f.addElements(setArm, time.Hour, gatedPorts()...),
 		"set pass has other ports":       f.addElements(setPass, 0, portKey(67)),
-		"set pass has other ports than ": f.addElements(setPass, 0, slices.Concat(gated(), [][]byte{portKey(69)})...),
+		"set pass has other ports than ": f.addElements(setPass, 0, slices.Concat(gatedPorts(), [][]byte{portKey(69)})...),
 	}
 }
 
@@ -309,7 +309,7 @@ func TestLeaseOfAMissingTableIsForeign(t *testing.T) {
 	f := h.filter(firewall.MatchEther)
 	l := h.lease(f)
 	h.open(l, time.Minute)
-	h.write(f, []netlink.Message{deleteTable(Table)})
+	h.write(f, []netlink.Message{pxeTable.remove()})
 	ctx := t.Context()
 	for name, err := range map[string]error{
 		"Arm": l.Arm(ctx, time.Second), "Open": l.Open(ctx, time.Second), "Hold": l.Hold(ctx, time.Second),
@@ -341,7 +341,7 @@ func TestNothingIsWrittenOnWhatIsOld(t *testing.T) {
 func TestOthersTablesAreLeftAlone(t *testing.T) {
 	h := newHost(t)
 	f, other := h.filter(firewall.MatchEther), h.filter(firewall.MatchEther)
-	other.table = "neighbour"
+	other.table.name = "neighbour"
 	h.must(h.chains(other).Replace(t.Context(), firewall.Ruleset{Deny: numbered(2)}))
 	h.must(f.Remove(t.Context()))
 	h.must(f.Seal(t.Context()))
@@ -361,7 +361,7 @@ func TestSupportedLeavesNothing(t *testing.T) {
 	h.must(f.Supported(t.Context()))
 	s := f.socket()
 	defer func() { h.must(s.close()) }()
-	tables, err := s.ask(t.Context(), message(unix.NFT_MSG_GETTABLE, netlink.Dump))
+	tables, err := s.ask(t.Context(), pxeTable.message(unix.NFT_MSG_GETTABLE, netlink.Dump))
 	if h.must(err); len(tables) != 0 {
 		t.Errorf("%d tables are there afterwards", len(tables))
 	}
@@ -434,7 +434,7 @@ func TestWatchTellsWhatOthersDo(t *testing.T) {
 	testenv.Took(t, "firewall.nftables_watch_told", time.Since(began), 100*time.Millisecond)
 	h.must(l.Shut(t.Context())) // builds the table anew, with empty lists
 	h.told(w)
-	h.write(f, []netlink.Message{deleteTable(Table)})
+	h.write(f, []netlink.Message{pxeTable.remove()})
 	h.told(w)
 	stop()
 	// logs.Limit holds the second change of the same process back.
@@ -450,7 +450,7 @@ func TestWatchIgnoresOwnChangesAndOthersTables(t *testing.T) {
 	l, c := h.lease(f), h.chains(f)
 	h.must(c.Replace(t.Context(), firewall.Ruleset{}))
 	other := h.filter(firewall.MatchEther)
-	other.table = "neighbour"
+	other.table.name = "neighbour"
 	w, said, stop := h.watching(f)
 	h.open(l, time.Minute)
 	h.must(l.Hold(t.Context(), time.Minute))
@@ -476,7 +476,7 @@ func TestWatchSurvivesAFlood(t *testing.T) {
 	w, err := f.Watch(slog.New(slog.DiscardHandler))
 	h.must(err)
 	other := h.filter(firewall.MatchEther)
-	other.table = "neighbour"
+	other.table.name = "neighbour"
 	c := h.chains(other)
 	for range 3 {
 		h.must(c.Replace(t.Context(), firewall.Ruleset{Deny: numbered(maxMACs)}))
@@ -488,6 +488,6 @@ func TestWatchSurvivesAFlood(t *testing.T) {
 	defer cancel()
 	h.told(w)
 	h.must(l.Shut(ctx))
-	h.write(f, []netlink.Message{deleteTable(Table)})
+	h.write(f, []netlink.Message{pxeTable.remove()})
 	h.told(w)
 }

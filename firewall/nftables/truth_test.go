@@ -44,7 +44,7 @@ func kindsOf(word string) []byte {
 // wants what the page says.
 func TestTruthTable(t *testing.T) {
 	for match, rows := range truths() {
-		k := newFilter(t, match).plan()
+		k := newFilter(t, match).planned
 		for row, cells := range rows {
 			for i, column := range []string{"under introspection", "denied", "unknown"} {
 				for _, pass := range []bool{true, false} {

@@ -131,11 +131,11 @@ func (w *Watch) handleNotification(m netlink.Message) error {
 // counts reports whether a part of a transaction is about our table and not our
 // own doing.
 func (w *Watch) counts(m netlink.Message, kind int) (bool, error) {
-	if m.Data[0] != unix.NFPROTO_INET {
+	if m.Data[0] != w.filter.table.family {
 		return false, nil
 	}
-	table, err := tableOf(m)
-	if err != nil || table != w.filter.table {
+	name, err := tableOf(m)
+	if err != nil || name != w.filter.table.name {
 		return false, err
 	}
 	rebuilt := kind == unix.NFT_MSG_NEWTABLE || kind == unix.NFT_MSG_DELTABLE

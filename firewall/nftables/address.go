@@ -1,0 +1,99 @@
+package nftables
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// AddressTable is the name of the tables that gate the floating IP: of family inet, and
+// for an IPv4 address of family arp as well.
+const AddressTable = "trivet_address"
+
+// The fields that hold the sender's address.
+var (
+	source4   = field{expr.PayloadBaseNetworkHeader, 12, 4}
+	source6   = field{expr.PayloadBaseNetworkHeader, 8, 16}
+	sourceARP = field{expr.PayloadBaseNetworkHeader, 14, 4} // behind MACs of six bytes (RFC 826)
+)
+
+// Address lets the floating IP out of this host while a lease of it is in force. The
+// kernel counts the life of an address in seconds and looks at it once a second at most;
+// an element of a set ends on the millisecond, and can be swapped
+// (docs/design.md#address). What is gated is all that has the address for its sender:
+// answers to ARP and neighbour solicitations, which name it, and packets of every kind.
+type Address struct{ filters []*Filter }
+
+// NewAddress returns the gate of an address. It changes nothing yet.
+func NewAddress(ip netip.Addr) *Address {
+	if ip.Is6() {
+		six := sending{unix.NF_INET_LOCAL_OUT, nftables.TypeIP6Addr, append(overFamily(unix.NFPROTO_IPV6), load(source6)...)}
+		return &Address{[]*Filter{addressFilter(unix.NFPROTO_INET, ip, discard6, six)}}
+	}
+	four := sending{unix.NF_INET_LOCAL_OUT, nftables.TypeIPAddr, append(overFamily(unix.NFPROTO_IPV4), load(source4)...)}
+	arp := sending{hookARPOut, nftables.TypeIPAddr, load(sourceARP)}
+	return &Address{[]*Filter{
+		addressFilter(unix.NFPROTO_INET, ip, reserved4, four), addressFilter(unix.NFPROTO_ARP, ip, reserved4, arp),
+	}}
+}
+
+// No host sends from these (RFC 1112 section 4, RFC 6666).
+var (
+	reserved4 = netip.MustParseAddr("240.0.0.0")
+	discard6  = netip.MustParseAddr("100::")
+)
+
+// hookARPOut is the kernel's NF_ARP_OUT (linux/netfilter_arp.h).
+const hookARPOut = 1
+
+// sending is where and how the rules of a family see who sends.
+type sending struct {
+	hook    uint32
+	address nftables.SetDatatype
+	load    []expr.Any // of the sender's address
+}
+
+func addressFilter(family byte, ip, nowhere netip.Addr, s sending) *Filter {
+	f := emptyFilter(table{family, AddressTable}, [][]byte{ip.AsSlice()})
+	f.planned, f.probe = s.plan(ip), s.plan(nowhere)
+	return f
+}
+
+// plan is a table that drops what is sent from the address unless the lease has it.
+func (s sending) plan(ip netip.Addr) skeleton {
+	k := skeleton{
+		sets: []set{
+			newSet(setLease, s.address, unix.NFT_SET_TIMEOUT, 0), newSet(setArm, s.address, unix.NFT_SET_TIMEOUT, 0),
+		},
+		chains: []chain{{name: chainOutput, kind: "filter", hook: s.hook, priority: priority,
+			policy: uint32(nftables.ChainPolicyAccept)}},
+	}
+	k.add(chainOutput, s.load, is(ip.AsSlice()), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
+	return k
+}
+
+// Supported says why the kernel cannot gate the address; nil if it can.
+func (a *Address) Supported(ctx context.Context) error {
+	for _, f := range a.filters {
+		if err := f.Supported(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lease returns the lease of the address; Close ends its socket, not the lease.
+func (a *Address) Lease() *Lease { return newLease(a.filters...) }
+
+// Remove deletes the tables, so that another program may carry the address on this host.
+func (a *Address) Remove(ctx context.Context) error {
+	errs := make([]error, len(a.filters))
+	for i, f := range a.filters {
+		errs[i] = f.Remove(ctx)
+	}
+	return errors.Join(errs...)
+}
