@@ -55,6 +55,7 @@ type Gate struct {
 type GateAddress struct {
 	Address      firewall.Address // nil: there is none
 	AddressText  string
+	AddressLease firewall.Lease // nil: the kernel cannot gate it
 	AddressSlack time.Duration
 }
 
@@ -84,7 +85,8 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 		made: o,
 		Guard: firewall.NewGuard(firewall.GuardOptions{
 			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Freeze: o.Freeze, Logger: log,
-			Address: o.Address, AddressText: o.AddressText, AddressSlack: o.AddressSlack,
+			Address: o.Address, AddressText: o.AddressText, AddressLease: o.AddressLease,
+			AddressSlack: o.AddressSlack,
 		}),
 		Lists:  lists,
 		Pull:   firewall.NewPull(o.Ports, store, o.Sync, log),

@@ -2,7 +2,8 @@ package app
 
 import (
 	"context"
-	"net/netip"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/trivet-ha/trivet/app/health"
@@ -29,6 +30,7 @@ const (
 type pxeParts struct {
 	filter  host.Filter
 	address *floatingip.Address // nil: there is none
+	shows   *host.AddressGate   // of the address; nil: there is none, or this kernel cannot
 	carries *health.FloatingIP  // nil likewise
 	// services are those that clients call at the address; nil likewise.
 	services *health.FloatingServices
@@ -59,7 +61,9 @@ func (f floating) Contested(ctx context.Context) (mac string, err error) {
 	return f.Address.Conflict(ctx, contestWait)
 }
 
-func (p *pxeParts) openAddress(conf config.FloatingIP) error {
+// openAddress makes what carries the floating IP, and what keeps it from its neighbours.
+// A kernel that cannot do that has other hosts wait for longer.
+func (p *pxeParts) openAddress(conf config.FloatingIP, opened *closers, log *slog.Logger) error {
 	if conf.Address == "" {
 		return nil
 	}
@@ -68,6 +72,17 @@ func (p *pxeParts) openAddress(conf config.FloatingIP) error {
 		return err
 	}
 	p.address, p.carries = address, new(health.FloatingIP)
+	ip, err := config.FloatingAddress(conf.Address)
+	if err != nil {
+		return fmt.Errorf("floating_ip.address: %w", err)
+	}
+	p.shows, err = host.NewAddressGate(ip, address)
+	if err != nil {
+		log.Warn("gate floating IP failed; after a fault of this host another waits a second more before it takes the address",
+			"address", conf.Address, "err", err)
+		return nil
+	}
+	opened.add("gate of the floating IP", p.shows.Close)
 	return nil
 }
 
@@ -99,8 +114,8 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
-		if ip, err := netip.ParseAddr(conf.FloatingIP.Address); err == nil && ip.Is6() {
-			g.AddressSlack = firewall.LateIPv6
+		if g.AddressSlack = firewall.LateAddress; p.shows != nil {
+			g.AddressLease, g.AddressSlack = p.shows, 0
 		}
 	}
 	return g

@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,7 +44,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	if !covers(v, w.a.Token()) {
 		return "this peer's state is older than its leadership", nil
 	}
-	if w.taken && w.held {
+	if w.taken && w.shown.held {
 		return "", nil
 	}
 	if why := w.unheardFormerMembers(v); why != "" && !w.taken {
@@ -97,39 +98,7 @@ func (w *watch) addressConflict(ctx context.Context) string {
 	return w.inquiry.why
 }
 
-// writeAddress writes the address while the proof is young, and looks at the clock again
-// afterwards: the kernel has no compare-and-swap for addresses.
-func (w *watch) writeAddress(ctx context.Context, t0 time.Time) error {
-	if time.Since(t0) > freshAddress {
-		return nil // the next proof will be younger
-	}
-	before := time.Now()
-	limited, cancel := context.WithDeadline(ctx, t0.Add(freshAddress))
-	defer cancel()
-	if err := w.g.o.Address.Put(limited, addressLife); err != nil {
-		return fmt.Errorf("put the floating IP: %w", err)
-	}
-	if late := time.Since(t0); late > freshAddress {
-		w.dropAddress("written too late after its proof")
-		return nil
-	}
-	now := time.Now()
-	if !w.held {
-		w.held = true
-		w.announce = announcements{taken: now}
-		w.rivals.listen(w.g.o.Address, w.g.failing)
-		w.g.o.Logger.Info("floating IP acquired", "address", w.g.o.AddressText, "token", w.a.Token())
-	}
-	w.g.updateStatus(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
-	if w.announce.due(now) {
-		if err := w.g.o.Address.Announce(ctx); err != nil {
-			w.g.failing.Warn("announce floating IP failed, retrying", "address", w.g.o.AddressText, "err", err)
-		}
-	}
-	return nil
-}
-
-// dropAddress takes the address away.
+// dropAddress takes the address away, first from its neighbours.
 func (w *watch) dropAddress(why string) (dropped bool) {
 	if w.g.o.Address == nil {
 		return true
@@ -137,15 +106,16 @@ func (w *watch) dropAddress(why string) (dropped bool) {
 	w.rivals.stopListening()
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
-	err := w.g.o.Address.Remove(ctx)
+	err := errors.Join(w.g.hideAddress(ctx), w.g.o.Address.Remove(ctx))
+	w.shown.open = false
 	if err != nil {
 		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address",
 			w.g.o.AddressText, "lifetime", addressLife, "err", err)
 	}
-	if w.held {
+	if w.shown.held {
 		w.g.o.Logger.Info("floating IP released", "address", w.g.o.AddressText, "reason", why)
 	}
-	w.held = false
+	w.shown.held = false
 	w.g.updateStatus(func(s *GuardStatus) { s.Held, s.AddressWhy = false, why })
 	return err == nil
 }

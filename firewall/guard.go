@@ -51,7 +51,9 @@ type GuardOptions struct {
 	Address Address
 	// AddressText names it in the log.
 	AddressText string
-	// AddressSlack is how much longer than D a new holder waits: LateIPv6 or nothing.
+	// AddressLease lets the address out of this host; nil if the kernel cannot gate it.
+	AddressLease Lease
+	// AddressSlack is how much longer a new holder waits: LateAddress without AddressLease.
 	AddressSlack time.Duration
 	// Freeze is for how long a hypervisor may freeze the host of a holder, of which
 	// its clocks and its kernel's timers know nothing: a new holder waits longer by it.
@@ -93,7 +95,7 @@ func NewGuard(o GuardOptions) *Guard {
 func (g *Guard) CloseAtStart(ctx context.Context) error {
 	var errs []error
 	if g.o.Address != nil {
-		errs = append(errs, g.o.Address.Remove(ctx))
+		errs = append(errs, g.hideAddress(ctx), g.o.Address.Remove(ctx))
 	}
 	return errors.Join(append(errs, g.o.Lease.Shut(ctx))...)
 }
@@ -199,9 +201,9 @@ type watch struct {
 	others   others
 	handOver *handOver
 
-	heldLease
+	door     heldLease
+	shown    shownAddress
 	recorded bool // PassOpen of this token is in the log
-	held     bool // the address is on this host
 	taken    bool // AddressTaken of this token is in the log
 	drift    int  // of the lists, when this leadership first found them right
 	counted  bool // drift is set
@@ -232,7 +234,7 @@ func (w *watch) holdDoor(ctx context.Context) error {
 			}
 			w.g.failing.Warn("hold PXE service open failed, retrying", "err", err)
 		}
-		if !w.open {
+		if !w.door.open {
 			pause = again
 		}
 		w.waitForTurn(ctx, min(pause, w.left))
@@ -248,12 +250,12 @@ func (w *watch) waitForTurn(ctx context.Context, pause time.Duration) {
 	defer timer.Stop()
 	for {
 		lists, changed := w.g.o.Lists.State()
-		if w.open && lists.Drift != w.drift {
+		if w.door.open && lists.Drift != w.drift {
 			return
 		}
 		select {
 		case <-changed:
-			if !w.open {
+			if !w.door.open {
 				return
 			}
 		case <-timer.C:
@@ -283,11 +285,11 @@ func (w *watch) takeTurn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why != "" && w.open {
+	if why != "" && w.door.open {
 		w.endLease(why)
 	}
 	door := why == ""
-	if door && !w.open {
+	if door && !w.door.open {
 		// The address takes longer: its neighbours are asked whether it is free.
 		if err := w.writeDoorAndAddress(ctx, true, false); err != nil {
 			return err
@@ -313,10 +315,13 @@ func (w *watch) takeTurn(ctx context.Context) error {
 // writeDoorAndAddress proves leadership and writes door and address.
 func (w *watch) writeDoorAndAddress(ctx context.Context, door, address bool) error {
 	l := w.g.o.Length
-	if door && !w.open {
+	if door && !w.door.open {
 		if err := w.armLease(ctx, l); err != nil {
 			return err
 		}
+	}
+	if address = address && w.armAddress(ctx); !door && !address {
+		return nil
 	}
 	t0 := w.proofFrom(door, address)
 	limited, cancel := context.WithTimeout(ctx, l)
@@ -348,14 +353,9 @@ func (w *watch) armLease(ctx context.Context, l time.Duration) error {
 // swapLease opens the door or keeps it open. A lease that had ended is opened again in
 // the next turn.
 func (w *watch) swapLease(ctx context.Context, l time.Duration) error {
-	verb := w.g.o.Lease.Hold
-	if !w.open {
-		verb = w.g.o.Lease.Open
-	}
-	before := time.Now()
-	err := verb(ctx, l)
+	before, opens := time.Now(), !w.door.open
+	err := w.door.swap(ctx, w.g.o.Lease, l)
 	if errors.Is(err, ErrLapsed) {
-		w.open = false
 		w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why = false, "the lease had lapsed"; s.Lapses++ })
 		w.g.o.Logger.Info("PXE lease lapsed before its renewal; the PXE service opens again with a new proof")
 		return nil
@@ -363,11 +363,10 @@ func (w *watch) swapLease(ctx context.Context, l time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("swap the lease: %w", err)
 	}
-	if !w.open {
+	if opens {
 		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after",
 			time.Since(w.others.began).Round(time.Millisecond))
 	}
-	w.open, w.swapped = true, time.Now()
 	w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
 	return nil
 }
@@ -429,10 +428,10 @@ func (w *watch) endLease(why string) (shut bool) {
 		w.g.failing.Error("close PXE service failed; the kernel closes it when its lease ends", "lease", w.g.o.Length, "err",
 			err)
 	}
-	if w.open {
+	if w.door.open {
 		w.g.o.Logger.Info("PXE service closed", "token", w.a.Token(), "reason", why)
 	}
-	w.open = false
+	w.door.open = false
 	w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why = false, why })
 	return err == nil
 }

@@ -31,21 +31,21 @@ type rig struct {
 	rules   rules         // in the kernel
 	foreign chan struct{} // somebody was at them
 
-	mu      sync.Mutex
-	changed chan struct{}
-	token   fencing.Token
-	began   time.Time
-	events  []event
-	confirm func(t0 time.Time) error
-	propose func(c fsm.Command) error // nil: as the state says
-	arm     time.Time                 // until when
-	lease   time.Time
-	rival   chan string   // who claims the address next; nil: nobody does
-	owner   string        // MAC of another host that answers for the address
-	silence time.Duration // that the neighbours are given to answer
-	slow    time.Duration // that the kernel takes to write the lease
-	// addressless is for a host without a floating IP.
-	addressless bool
+	mu          sync.Mutex
+	changed     chan struct{}
+	token       fencing.Token
+	began       time.Time
+	events      []event
+	confirm     func(t0 time.Time) error
+	propose     func(c fsm.Command) error // nil: as the state says
+	arm         time.Time                 // until when
+	lease       time.Time
+	rival       chan string   // who claims the address next; nil: nobody does
+	owner       string        // MAC of another host that answers for the address
+	silence     time.Duration // that the neighbours are given to answer
+	slow        time.Duration // that the kernel takes to write the lease
+	addressless bool          // a host without a floating IP
+	shown       shown         // what lets the address out
 	freeze      time.Duration
 	term        uint64 // of entries; zero: each has a later one
 	elders      elders
@@ -259,7 +259,7 @@ func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	lists := NewLists(&r.rules, r, Policy{Discovery: true}, 0, r.foreign, log)
 	o := GuardOptions{Lease: r, Lists: lists, Log: r, Length: leaseLength, Freeze: r.freeze, Logger: log}
 	if !r.addressless {
-		o.Address, o.AddressText = address{r}, "192.0.2.9"
+		o.Address, o.AddressText, o.AddressLease = address{r}, "192.0.2.9", r.gated()
 	}
 	g := NewGuard(o)
 	ctx, cancel := context.WithCancel(context.Background())

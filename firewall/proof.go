@@ -1,29 +1,62 @@
 package firewall
 
-import "time"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // recentProof is how old a proof may be when an address is renewed: raft's heartbeats are at
 // most so far apart, with raft.timing normal, and need not be asked for.
 const recentProof = 60 * time.Millisecond
 
-// heldLease is what the guard knows of the kernel's element.
+// heldLease is what the guard knows of an element of the kernel's.
 type heldLease struct {
 	open    bool      // it is in force, as far as we know
 	swapped time.Time // when its newest write had ended
 }
 
+// swap opens the lease for d, or holds it. It fails with ErrLapsed when what it swaps
+// from has ended: then it is not open.
+func (h *heldLease) swap(ctx context.Context, lease Lease, d time.Duration) error {
+	verb := lease.Hold
+	if !h.open {
+		verb = lease.Open
+	}
+	err := verb(ctx, d)
+	switch {
+	case err == nil:
+		h.open, h.swapped = true, time.Now()
+	case errors.Is(err, ErrLapsed):
+		h.open = false
+	}
+	return err
+}
+
 // proofFrom returns the moment since which leadership has to be proven. What is opened or
 // taken needs a proof that begins now. What is held may rest on heartbeats of raft that a
-// majority has acknowledged already: those that were sent after the element was written
-// that is swapped, and short enough ago for the address.
+// majority has acknowledged already: those that were sent after the elements were written
+// that are swapped, and short enough ago for the address.
 func (w *watch) proofFrom(door, address bool) time.Time {
 	now := time.Now()
-	if door && !w.open || address && !w.held {
+	if door && !w.door.open || address && !w.visible() {
 		return now
 	}
-	t0 := now.Add(-recentProof)
-	if door && (!address || t0.Before(w.swapped)) {
-		return w.swapped
+	var t0 time.Time
+	if door {
+		t0 = w.door.swapped
+	}
+	if address {
+		t0 = latest(t0, w.shown.swapped, now.Add(-recentProof))
 	}
 	return t0
+}
+
+func latest(t time.Time, others ...time.Time) time.Time {
+	for _, o := range others {
+		if o.After(t) {
+			t = o
+		}
+	}
+	return t
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
-// LateIPv6 is how much later than IPv4's a kernel removes an IPv6 address
-// (measured: up to 0.78 s).
-const LateIPv6 = time.Second
+// LateAddress is how much later than it should a kernel removes an address, because it
+// looks at lifetimes once a second at most (measured: up to 0.9 s). A host whose kernel
+// cannot gate the address has others wait for so long.
+const LateAddress = time.Second
 
 // byOurClock is how long a new holder waits for what takes up to d on another host.
 func byOurClock(d time.Duration) time.Duration { return d + max(margin, d/slewShare) }
@@ -18,10 +19,15 @@ func byOurClock(d time.Duration) time.Duration { return d + max(margin, d/slewSh
 // passWait is how long another host may have PXE open after its last proof.
 func (o GuardOptions) passWait() time.Duration { return byOurClock(2*o.Length + o.Freeze) }
 
-// addressWait is how long another host may hold the address after its last proof:
-// it lives for as long as the kernel can count, however short the lease.
+// addressWait is how long another host may show the address after its last proof.
 func (o GuardOptions) addressWait() time.Duration {
-	return byOurClock(max(2*o.Length, freshAddress+addressLife) + o.AddressSlack + o.Freeze)
+	return byOurClock(max(2*o.shownFor(), freshAddress+addressLife) + o.AddressSlack + o.Freeze)
+}
+
+// shownFor is how long the kernel lets the address out of this host without the next
+// proof. Half of what its life in the kernel makes others wait costs them nothing.
+func (o GuardOptions) shownFor() time.Duration {
+	return max(o.Length, (freshAddress+addressLife)/2)
 }
 
 // others is from when on this leadership waits for doors of others.

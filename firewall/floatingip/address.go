@@ -51,7 +51,7 @@ func New(conf config.FloatingIP) (*Address, error) {
 
 // Put gives this host the address, or the address another life, for valid from
 // now: whole seconds, since the kernel counts no others, and at most ten. The
-// kernel removes it up to 0.3 s late (IPv6 0.8 s, measured), never early.
+// kernel removes it up to 0.9 s late (measured), never early.
 //
 // Nothing is written once ctx has ended or its deadline has passed. A process
 // that is stopped right behind this last look writes when it goes on, so the

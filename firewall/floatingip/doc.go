@@ -1,6 +1,7 @@
 // Package floatingip adds and removes the one address under which clients reach the peer
 // that leads (docs/design.md#address). Its caller has proved leadership; this package
-// knows nothing of Raft.
+// knows nothing of Raft. What lets the address out of the host is not here
+// (nftables.Address).
 //
 // The address is a /32 or /128 with a lifetime that Put renews. The kernel removes it when
 // the lifetime ends, so that a holder that was killed or stopped loses it. Announce sends

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // rebuildGoal is for how long a host whose rules somebody flushed is to offer to what
@@ -34,6 +35,30 @@ func (g *gateLab) severed() {
 		p.Host.Heal()
 		p.aside = false
 	})
+}
+
+// endsLate kills the leader, and gives its host another address in the last moments of
+// the floating one. The kernel, which looks at lifetimes once a second at most, keeps that
+// for a second more; no neighbour is to find it there.
+func (g *gateLab) endsLate() {
+	g.t.Helper()
+	other := "198.18.0.9/32"
+	if strings.Contains(g.floating, ":") {
+		other = "2001:db8:ffff::9/128"
+	}
+	change := func(p *Peer, verb string) {
+		sh(g.t, p.Host.Command("ip", "address", verb, other, "dev", string(Site)).Args...)
+	}
+	for range 3 {
+		g.strike("SIGKILL, another address comes", bootLimit, func(p *Peer) {
+			p.Kill9()
+			testwait.Elapse(g.t, 800*time.Millisecond, "the address is about to end")
+			change(p, "add")
+		}, func(p *Peer) {
+			change(p, "delete")
+			p.Start()
+		})
+	}
 }
 
 // shut waits until a peer says that its door is shut, and returns why.

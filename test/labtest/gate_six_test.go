@@ -24,6 +24,7 @@ func gateSix(t *testing.T, driver string) {
 	four := g.discover(t, g.machines[0])
 	strange, behind := g.boot(t, stranger()), g.behindRelays(t)
 	g.handOvers(3, 1, 1)
+	g.endsLate()
 	g.severed()
 	g.unplugged()
 	g.leftovers(driver)

@@ -24,6 +24,7 @@ func gate(t *testing.T, driver string) {
 	g.Introspect(g.machines[:1])
 	g.allowed = g.boot(t, g.machines[0])
 	g.handOvers(3, 3, 3)
+	g.endsLate()
 	g.severed()
 	g.scattered()
 	g.unplugged()

@@ -10,6 +10,7 @@ const (
 	afterProof = "proof" // before the guard's swap begins, whose time then runs out
 	beforeSwap = "swap"  // before the swap is sent to the kernel, which it is in any case
 	beforePut  = "put"   // before the address is sent to the kernel
+	beforeShow = "show"  // before the swap of the address is sent to the kernel, which it is in any case
 
 	afterStep    = "failover-"         // and a state: that is in the log, and nothing was done after it
 	beforeOff    = "failover-unlogged" // the machine is off, and the log does not say so
@@ -35,10 +36,12 @@ func stops() map[string][]edit {
 	return map[string][]edit{
 		"firewall/guard.go": {{"	if door {\n", "	if door {\n	" + at(afterProof)}},
 		"firewall/nftables/lease.go": {
-			{"	err := l.swap(ctx, f.deleteElements(",
-				"	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.deleteElements("},
-			{"	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)\n",
-				"	return labstop.Said(ctx, l.socket.commit(ctx, 0, slices.Concat(parts...)...))\n"},
+			{"	err := l.swap(ctx, func(f *Filter) []netlink.Message {\n		return append(f.deleteElements(",
+				"	place := \"" + beforeShow + "\"\n	if l.filters[0].table.name == Table {\n		place = \"" + beforeSwap +
+					"\"\n	}\n	err := l.swap(labstop.Mark(ctx, place), func(f *Filter) []netlink.Message {\n" +
+					"		return append(f.deleteElements("},
+			{"	return l.socket.commit(ctx, 0, changes...)\n",
+				"	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"},
 		},
 		"firewall/nftables/socket.go": {
 			{"		sent, err := conn.SendMessages(", "		for _, m := range changes {\n		" + lacks(lacksSets, "EOPNOTSUPP") +

@@ -19,10 +19,12 @@ const doorLease = 400 * time.Millisecond
 func GuardDoors(c *Cluster, ports *PortTable) {
 	c.Gate = func(p *Peer, gate *Gate) *app.Gate {
 		return &app.Gate{
-			Chains: kernelChains{p.Kernel, gate}, Lease: kernelLease{p.Kernel, gate}, Foreign: p.Kernel.foreign, Ports: ports,
+			Chains: kernelChains{p.Kernel, gate}, Lease: kernelLease{p.Kernel, gate, &p.Kernel.filter, ""},
+			Foreign: p.Kernel.foreign, Ports: ports,
 			Policy: firewall.Policy{Discovery: true}, Length: p.Kernel.lease, Freeze: p.Kernel.freeze, Sync: 15 * time.Second,
-			Compare:     15 * time.Second,
-			GateAddress: app.GateAddress{Address: kernelAddress{p.Kernel, gate}, AddressText: "198.51.100.200"},
+			Compare: 15 * time.Second,
+			GateAddress: app.GateAddress{Address: kernelAddress{p.Kernel, gate}, AddressText: "198.51.100.200",
+				AddressLease: kernelLease{p.Kernel, gate, &p.Kernel.shown, " of address"}},
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,18 +86,21 @@ func (c *Cluster) withDoors(ports *PortTable) {
 // TestStoppedBetweenProofAndWrite stops the leader right before a write of its
 // guard, with the wall clock set back meanwhile now and then, until another
 // host's door is open, and lets it go on: whatever it then writes opens
-// nothing (one-door), and no address beyond what the design concedes.
+// nothing (one-door), and shows no address (one-address).
 func TestStoppedBetweenProofAndWrite(t *testing.T) {
 	t.Parallel()
-	for i, what := range []string{"arm", "swap", "put"} {
+	for i, what := range []string{"arm", "swap", "put", "arm of address", "swap of address"} {
 		t.Run(what, func(t *testing.T) {
 			Simulate(t, 3, uint64(310+i), func(c *Cluster) {
 				c.withDoors(&PortTable{})
 				for n := range 12 {
 					c.awaitDoor()
 					old := c.Leader()
-					if what == "arm" {
-						old.Kernel.Lapse() // only a door that is shut is armed
+					switch what { // only what is shut is armed
+					case "arm":
+						old.Kernel.Lapse()
+					case "arm of address":
+						old.Kernel.shown.Lapse()
 					}
 					stopped := stopAt(old, what)
 					c.Until(doorLimit, "the leader writes", func() bool { return stopped.Load() })
@@ -104,6 +108,9 @@ func TestStoppedBetweenProofAndWrite(t *testing.T) {
 						old.SetSkew(-5 * time.Hour)
 					}
 					c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
+					if what == "put" || strings.HasSuffix(what, "address") {
+						c.Until(doorLimit, "another host has the address", func() bool { return c.addressElsewhere(old) != nil })
+					}
 					old.Kernel.onWrite(nil)
 					old.Resume()
 					time.Sleep(3 * doorLease) // in a bubble
@@ -113,6 +120,16 @@ func TestStoppedBetweenProofAndWrite(t *testing.T) {
 			})
 		})
 	}
+}
+
+// addressElsewhere returns another peer whose host has the address.
+func (c *Cluster) addressElsewhere(but *Peer) *Peer {
+	for _, p := range c.everyHost() {
+		if p != but && p.Kernel.holds(time.Now()) {
+			return p
+		}
+	}
+	return nil
 }
 
 // stopAt pauses a peer at its next write of a kind, and says when it has.

@@ -11,28 +11,28 @@ import (
 )
 
 // Kernel is what the PXE filter and the floating IP meet in one simulated
-// host: hostkernel.Model, and an address that ends by itself, by the
-// host's monotonic clock and a little late. It outlives the process. Whenever the
+// host: a hostkernel.Model of each, and an address that ends by itself, by the
+// host's monotonic clock and late. It outlives the process. Whenever the
 // lease or the address comes into force somewhere, the oracle looks at all hosts.
 type Kernel struct {
 	c       *Cluster
 	host    string
 	filter  hostkernel.Model
-	foreign chan struct{} // capacity 1: our rules may have been changed
+	shown   hostkernel.Model // lets the address out
+	foreign chan struct{}    // capacity 1: our rules may have been changed
 	// lease and freeze are firewall.lease and firewall.freeze of the host.
 	lease, freeze time.Duration
 
 	mu      sync.Mutex
 	address time.Time // when it ends; zero: not there
-	// conceded is until when the address may be here although another host has
-	// it: its write was stopped between the check and the kernel (docs/design.md#address).
-	conceded time.Time
-	frozen   time.Time // since when a hypervisor keeps the host from running; zero: it runs
-	thawed   time.Time // when it did that last
-	busy     time.Time // until when calls of the guard wait
+	gated   bool      // the address is let out while shown says so; else always
+	frozen  time.Time // since when a hypervisor keeps the host from running; zero: it runs
+	thawed  time.Time // when it did that last
+	busy    time.Time // until when calls of the guard wait
 	// meet, if set, is called at each step of the host's process: by the guard's
 	// goroutine right before it writes, with "arm", "swap" or "put", and with
-	// "swapped" right after a swap; with "stamp" when an acknowledgement is timed and
+	// "swapped" right after a swap, and " of address" behind these for the lease of
+	// the address; with "stamp" when an acknowledgement is timed and
 	// "acknowledge" when it is about to leave; with "question" and "answer" before and
 	// after a new leader's question is answered. A test stops the process there; it
 	// must not wait in "stamp", under a lock of the process.
@@ -40,10 +40,10 @@ type Kernel struct {
 }
 
 // maxLate is how late the simulated kernels end an element or an address: a
-// little more than was measured (41 ms and 260 ms).
+// little more than was measured (41 ms and 0.9 s).
 const (
 	maxLate        = 60 * time.Millisecond
-	maxLateAddress = 240 * time.Millisecond
+	maxLateAddress = time.Second
 )
 
 // newKernel is the kernel of a host that has just booted.
@@ -56,6 +56,8 @@ func newKernel(c *Cluster, host string) *Kernel {
 			c.Oracle.doors.renewed(k.host, v)
 		}
 	}
+	k.shown.Late = time.Duration(c.rng.Int64N(int64(maxLate)))
+	k.shown.Opened = func() { k.alone("address", (*Kernel).holds) }
 	return k
 }
 
@@ -67,11 +69,12 @@ func (k *Kernel) door(now time.Time) bool {
 	return k.frozen.IsZero() && now.Before(until)
 }
 
-// holds reports whether the address is on this host, and the host runs.
+// holds reports whether the address is on this host and let out, and the host runs.
 func (k *Kernel) holds(now time.Time) bool {
+	shown := now.Before(k.shown.Until())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.frozen.IsZero() && now.Before(k.address)
+	return k.frozen.IsZero() && now.Before(k.address) && (shown || !k.gated)
 }
 
 // freezes reports whether a hypervisor may freeze the host now, and begins that: at most
@@ -91,17 +94,16 @@ func (k *Kernel) thaw() {
 	k.mu.Lock()
 	now, since := time.Now(), k.frozen
 	k.frozen, k.thawed = time.Time{}, now
-	for _, end := range []*time.Time{&k.address, &k.conceded} {
-		if end.After(since) {
-			*end = end.Add(now.Sub(since))
-		}
+	if k.address.After(since) {
+		k.address = k.address.Add(now.Sub(since))
 	}
 	k.mu.Unlock()
 	k.filter.Froze(since, now.Sub(since))
+	k.shown.Froze(since, now.Sub(since))
 	if k.door(now) {
 		k.alone("door", (*Kernel).door)
 	}
-	if k.holds(now) && !k.concedes(now) {
+	if k.holds(now) {
 		k.alone("address", (*Kernel).holds)
 	}
 }
@@ -140,10 +142,18 @@ func (k *Kernel) met(what string) {
 	}
 }
 
+// gate builds the tables that keep the address from its neighbours.
+func (k *Kernel) gate() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.gated = true
+}
+
 // Flush is what an operator does who flushes all rules. What then gets through is
 // not the door's doing.
 func (k *Kernel) Flush() {
 	k.filter.Flush()
+	k.shown.Flush()
 	select {
 	case k.foreign <- struct{}{}:
 	default:
@@ -157,20 +167,10 @@ func (k *Kernel) Lapse() { k.filter.Lapse() }
 func (k *Kernel) alone(what string, inForce func(*Kernel, time.Time) bool) {
 	now := time.Now()
 	for _, p := range k.c.everyHost() {
-		if p.Kernel == nil || p.Kernel == k || what == "address" && p.Kernel.concedes(now) {
-			continue
-		}
-		if inForce(p.Kernel, now) {
+		if p.Kernel != nil && p.Kernel != k && inForce(p.Kernel, now) {
 			k.c.Oracle.broken("one-%s: %s has it while %s still does", what, k.host, p.Kernel.host)
 		}
 	}
-}
-
-// concedes reports whether the design concedes that the address is here.
-func (k *Kernel) concedes(now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return now.Before(k.conceded)
 }
 
 // errKilled is what the kernel answers to a process that was killed.
@@ -189,36 +189,38 @@ func pass(ctx context.Context, gate *Gate) error {
 	return nil
 }
 
-// kernelLease is the lease as one process of the host sees it. A process that is
+// kernelLease is a lease as one process of the host sees it. A process that is
 // stopped does not see its contexts end: what it was about to write it writes
 // when it goes on.
 type kernelLease struct {
 	k    *Kernel
 	gate *Gate
+	of   *hostkernel.Model
+	name string // behind the steps that are met
 }
 
 // Arm implements firewall.Lease.
 func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
-	l.k.met("arm")
+	l.k.met("arm" + l.name)
 	l.k.await()
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
-	return l.k.filter.Arm(ctx, d)
+	return l.of.Arm(ctx, d)
 }
 
 // Open implements firewall.Lease.
 func (l kernelLease) Open(ctx context.Context, d time.Duration) error {
-	return l.swap(ctx, d, l.k.filter.Open)
+	return l.swap(ctx, d, l.of.Open)
 }
 
 // Hold implements firewall.Lease.
 func (l kernelLease) Hold(ctx context.Context, d time.Duration) error {
-	return l.swap(ctx, d, l.k.filter.Hold)
+	return l.swap(ctx, d, l.of.Hold)
 }
 
 func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context.Context, time.Duration) error) error {
-	l.k.met("swap")
+	l.k.met("swap" + l.name)
 	l.k.await()
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
@@ -226,7 +228,7 @@ func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context
 	if err := how(ctx, d); err != nil {
 		return err
 	}
-	l.k.met("swapped")
+	l.k.met("swapped" + l.name)
 	return nil
 }
 
@@ -236,7 +238,10 @@ func (l kernelLease) Shut(ctx context.Context) error {
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
-	return l.k.filter.Shut(ctx)
+	if l.of == &l.k.shown {
+		l.k.gate()
+	}
+	return l.of.Shut(ctx)
 }
 
 // kernelChains are the rules as one process of the host sees them.
@@ -275,8 +280,7 @@ type kernelAddress struct {
 	gate *Gate
 }
 
-// Put implements firewall.Address. The kernel takes it whenever it comes: that
-// is what the design concedes, and the oracle is told of.
+// Put implements firewall.Address. The kernel takes it whenever it comes.
 func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 	a.k.met("put")
 	late := a.k.await()
@@ -289,11 +293,8 @@ func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 	}
 	a.k.mu.Lock()
 	a.k.address = time.Now().Add(d + time.Duration(a.k.c.rng.Int64N(int64(maxLateAddress))))
-	if stopped {
-		a.k.conceded = a.k.address
-	}
 	a.k.mu.Unlock()
-	if !stopped {
+	if a.k.holds(time.Now()) {
 		a.k.alone("address", (*Kernel).holds)
 	}
 	return nil
