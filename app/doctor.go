@@ -81,13 +81,18 @@ func (g *gate) holds() bool { return g != nil && g.Guard.Status().Held }
 
 // hostOptions say what is to be looked for on this peer's host.
 func (e *examiner) hostOptions() host.Options {
-	return host.Options{Config: e.peer.conf.Current(), Table: nftables.Table, Chains: ownChains, Now: e.peer.opts.Wall}
+	return ownRules(e.peer.conf.Current(), e.peer.opts.Wall)
+}
+
+func ownRules(c config.Config, wall func() time.Time) host.Options {
+	return host.Options{Config: c, Table: nftables.Table, AddressTable: nftables.AddressTable, Chains: ownChains,
+		Now: wall}
 }
 
 // OfflineFacts are those of a host on which no peer runs, from its
 // configuration.
 func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) doctor.Facts {
-	f := host.Gather(ctx, host.Options{Config: c, Table: nftables.Table, Chains: ownChains, Now: wall})
+	f := host.Gather(ctx, ownRules(c, wall))
 	f.Offline = true
 	faults, err := ServiceFaults(ctx, c)
 	if err != nil {

@@ -102,6 +102,14 @@ func filterFaults() []fault {
 		},
 			"warning filter h1: rules of driver nftables are in the kernel and firewall.driver is noop",
 			"nft delete table inet trivet_pxe"},
+		{"an address that is gated", func(h []Facts) {
+			for i := range h {
+				h[i].Plan.FloatingIP = ""
+			}
+			h[0].Filter.AddressTables = []string{"inet trivet_address", "arp trivet_address"}
+		},
+			"warning filter h1: rules that gate a floating IP are in the kernel and floating_ip is not configured",
+			"nft delete table arp trivet_address"},
 		{"both drivers", func(h []Facts) { h[0].Filter.IptablesChains = true },
 			"warning filter h1: rules of driver iptables are in the kernel and the driver is nftables",
 			"systemctl restart trivet"},

@@ -192,8 +192,10 @@ type Filter struct {
 	AgeMS   int64  `json:"age_ms,omitempty"` // of that list
 	Old     bool   `json:"old,omitempty"`    // it is older than it should be
 	// Rules of Trivet's that are in the kernel.
-	NftTable       bool `json:"nft_table,omitempty"`
-	IptablesChains bool `json:"iptables_chains,omitempty"`
+	NftTable bool `json:"nft_table,omitempty"`
+	// AddressTables are those that gate the floating IP, by family and name.
+	AddressTables  []string `json:"address_tables,omitempty"`
+	IptablesChains bool     `json:"iptables_chains,omitempty"`
 	// Whether there are rules of any program, by the part of the kernel that has
 	// them. A packet has to pass both, and no tool lists more than one.
 	LegacyRules bool `json:"legacy_rules,omitempty"` // of iptables-legacy

@@ -60,6 +60,14 @@ func (f Facts) leftovers() []Finding {
 		out = append(out, newFinding(Warning, f, []string{"nft delete table inet trivet_pxe"},
 			"rules of driver nftables are in the kernel and firewall.driver is noop: they keep every machine out"))
 	}
+	if len(f.Filter.AddressTables) > 0 && f.Plan.FloatingIP == "" {
+		var remedy []string
+		for _, table := range f.Filter.AddressTables {
+			remedy = append(remedy, "nft delete table "+table)
+		}
+		out = append(out, newFinding(Warning, f, remedy,
+			"rules that gate a floating IP are in the kernel and floating_ip is not configured: another program that carries the address here is not heard"))
+	}
 	if f.Filter.IptablesChains && (f.Filter.Driver == "nftables" || f.Plan.Driver == noop) {
 		out = append(out, newFinding(Warning, f,
 			[]string{"# it removes them when it starts with driver nftables and finds iptables:", "systemctl restart trivet"},

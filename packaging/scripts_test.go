@@ -152,6 +152,7 @@ func scriptCases() []scriptCase {
 			"stays shut until it is rebooted", 0},
 		{"deb/postrm", []string{"purge"}, []string{"user"},
 			[]string{"rm -rf /etc ", " /state", "userdel trivet", "nft delete table inet trivet_pxe",
+				"nft delete table arp trivet_address",
 				"restore: *filter|-D INPUT -i br-pxe -p udp -j TRIVET-PXE|-F TRIVET-PXE|-X TRIVET-PXE|COMMIT|", "!OTHER",
 				"deb-systemd-helper purge trivet.service"}, "", 0},
 		{"deb/postrm", []string{"upgrade", "0.2.0"}, []string{"user"}, nothing, "", 0},

@@ -20,9 +20,9 @@ const Limit = 8 * time.Second
 // Options are what gathering needs to know.
 type Options struct {
 	Config config.Config
-	// Trivet's own rules, which are no fault: the table of nf_tables, and how
-	// the names of its chains in iptables begin.
-	Table, Chains string
+	// Trivet's own rules, which are no fault: the tables of nf_tables, for machines that
+	// boot and for the floating IP, and how the names of its chains in iptables begin.
+	Table, AddressTable, Chains string
 
 	// Now is the wall clock.
 	Now func() time.Time

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -32,7 +33,27 @@ func (g *gathering) rules(ctx context.Context) {
 		}
 	}
 	if text, err := g.list(ctx, "nft", "-j", "list", "tables"); err == nil {
-		filter.NftTable = bytes.Contains(text, fmt.Appendf(nil, "%q", g.o.Table))
+		g.tables(text)
+	}
+}
+
+// tables finds Trivet's own among the tables of nf_tables.
+func (g *gathering) tables(text []byte) {
+	var listed struct {
+		Nftables []struct {
+			Table struct{ Family, Name string }
+		}
+	}
+	if err := json.Unmarshal(text, &listed); err != nil {
+		g.gap("filter", "nft -j list tables: "+err.Error())
+	}
+	for _, one := range listed.Nftables {
+		switch one.Table.Name {
+		case g.o.Table:
+			g.facts.Filter.NftTable = true
+		case g.o.AddressTable:
+			g.facts.Filter.AddressTables = append(g.facts.Filter.AddressTables, one.Table.Family+" "+one.Table.Name)
+		}
 	}
 }
 
