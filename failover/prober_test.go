@@ -133,6 +133,7 @@ type script struct {
 	mu         sync.Mutex
 	says       map[string]Heard
 	asked      map[string]int
+	moments    map[time.Time]int // at which kubelets are asked, and how many
 	now, atMax int
 	takes      time.Duration
 }
@@ -141,6 +142,7 @@ type script struct {
 func (s *script) Knock(ctx context.Context, target string) Heard {
 	s.mu.Lock()
 	s.asked[target]++
+	s.moments[time.Now()]++
 	s.now++
 	s.atMax = max(s.atMax, s.now)
 	h, takes := s.says[target], s.takes
@@ -163,7 +165,7 @@ func (s *script) say(h Heard, targets ...string) {
 // probing runs one peer's prober against a script in a log with n kube nodes.
 func probing(t *testing.T, n int, s *script) (*court, *courtPeer) {
 	t.Helper()
-	s.says, s.asked = make(map[string]Heard), make(map[string]int)
+	s.says, s.asked, s.moments = make(map[string]Heard), make(map[string]int), make(map[time.Time]int)
 	c := newCourt(t, 0, rand.New(rand.NewPCG(1, 1)))
 	w := Watched{Synced: true}
 	for i := range n {
@@ -213,6 +215,43 @@ func TestProberIsBounded(t *testing.T) {
 		defer s.mu.Unlock()
 		if s.atMax != maxKnocks {
 			t.Errorf("bounded: %d questions at once, want %d", s.atMax, maxKnocks)
+		}
+	})
+}
+
+// TestKubeletsAreAskedInRounds wants a peer to wake up ten times an interval, however many
+// kubelets there are, and to ask each of them once in it: also those that take the whole
+// interval to say nothing, and those that came later.
+func TestKubeletsAreAskedInRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, intervals = 60, 20
+		s := &script{}
+		c, _ := probing(t, n, s)
+		time.Sleep(1234 * time.Millisecond)
+		late := recordOf(courtCluster, modelNodeNamed(n))
+		c.log.lead(kubestate.PutNodes{Cluster: courtCluster, Nodes: []kubestate.Node{late}})
+		s.say(HeardAlive, late.Probe)
+		for _, takes := range []time.Duration{0, c.settings.Probe.Interval} {
+			s.mu.Lock()
+			s.takes = takes
+			s.mu.Unlock()
+			time.Sleep(4 * c.settings.Probe.Interval)
+			s.mu.Lock()
+			clear(s.asked)
+			clear(s.moments)
+			s.mu.Unlock()
+			time.Sleep(intervals * c.settings.Probe.Interval)
+			s.mu.Lock()
+			if len(s.asked) != n+1 || len(s.moments) > intervals*rounds {
+				t.Errorf("in-rounds: questions of %v: %d kubelets were asked, at %d moments in %d intervals", takes,
+					len(s.asked), len(s.moments), intervals)
+			}
+			for target, times := range s.asked {
+				if times < intervals-1 || times > intervals+1 {
+					t.Errorf("in-rounds: questions of %v: %s was asked %d times in %d intervals", takes, target, times, intervals)
+				}
+			}
+			s.mu.Unlock()
 		}
 	})
 }
