@@ -28,15 +28,18 @@ func (g *Guard) hideAddress(ctx context.Context) error {
 	return nil
 }
 
-// armAddress puts the element that a later proof allows to show the address with. It
-// reports whether the address may be written in this turn.
+// armAddress puts the element that a later proof allows to show the address with, in
+// tables that were read back. It reports whether the address may be written in this turn.
 func (w *watch) armAddress(ctx context.Context) bool {
 	if w.g.o.AddressLease == nil || w.shown.open {
 		return true
 	}
 	limited, cancel := context.WithTimeout(ctx, w.g.o.Length)
 	defer cancel()
-	err := w.g.o.AddressLease.Arm(limited, w.g.o.shownFor())
+	err := w.g.hideAddress(limited)
+	if err == nil {
+		err = w.g.o.AddressLease.Arm(limited, w.g.o.shownFor())
+	}
 	if err != nil {
 		w.unshown(fmt.Errorf("arm its lease: %w", err))
 	}
