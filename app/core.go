@@ -249,8 +249,7 @@ func closeDoor(o CoreOptions) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), gateGrace)
 	defer cancel()
-	guard := firewall.NewGuard(firewall.GuardOptions{Lease: o.Gate.Lease, Address: o.Gate.Address,
-		AddressLease: o.Gate.AddressLease, Logger: o.Raft.Logger})
+	guard := firewall.NewGuard(firewall.GuardOptions{Lease: o.Gate.Lease, Address: o.Gate.Address, Logger: o.Raft.Logger})
 	if err := guard.CloseAtStart(ctx); err != nil {
 		o.Raft.Logger.Error("close PXE service of an earlier process failed", "err", err)
 	}

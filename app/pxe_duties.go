@@ -55,7 +55,7 @@ type Gate struct {
 type GateAddress struct {
 	Address      firewall.Address // nil: there is none
 	AddressText  string
-	AddressLease firewall.Lease // nil: the kernel cannot gate it
+	AddressLease firewall.Swap // nil: the kernel cannot gate it
 	AddressSlack time.Duration
 }
 

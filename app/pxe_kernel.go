@@ -2,14 +2,12 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/recorder"
@@ -29,9 +27,8 @@ const (
 // pxeParts are the parts of a Peer that decide about its host's PXE service.
 type pxeParts struct {
 	filter  host.Filter
-	address *floatingip.Address // nil: there is none
-	shows   *host.AddressGate   // of the address; nil: there is none, or this kernel cannot
-	carries *health.FloatingIP  // nil likewise
+	address *host.Address      // nil: there is none
+	carries *health.FloatingIP // nil likewise
 	// services are those that clients call at the address; nil likewise.
 	services *health.FloatingServices
 }
@@ -49,7 +46,7 @@ func (p *pxeParts) openFilter(o Options, opened *closers) {
 }
 
 // floating is the floating IP as the guard sees it.
-type floating struct{ *floatingip.Address }
+type floating struct{ *host.Address }
 
 // Conflict implements firewall.Address.
 func (f floating) Conflict(ctx context.Context) (mac string, err error) {
@@ -61,28 +58,17 @@ func (f floating) Contested(ctx context.Context) (mac string, err error) {
 	return f.Address.Conflict(ctx, contestWait)
 }
 
-// openAddress makes what carries the floating IP, and what keeps it from its neighbours.
-// A kernel that cannot do that has other hosts wait for longer.
+// openAddress makes what carries the floating IP.
 func (p *pxeParts) openAddress(conf config.FloatingIP, opened *closers, log *slog.Logger) error {
 	if conf.Address == "" {
 		return nil
 	}
-	address, err := floatingip.New(conf)
+	address, err := host.NewAddress(conf, log)
 	if err != nil {
 		return err
 	}
+	opened.add("floating IP", func(context.Context) error { return address.Close() })
 	p.address, p.carries = address, new(health.FloatingIP)
-	ip, err := config.FloatingAddress(conf.Address)
-	if err != nil {
-		return fmt.Errorf("floating_ip.address: %w", err)
-	}
-	p.shows, err = host.NewAddressGate(ip, address)
-	if err != nil {
-		log.Warn("gate floating IP failed; after a fault of this host another waits a second more before it takes the address",
-			"address", conf.Address, "err", err)
-		return nil
-	}
-	opened.add("gate of the floating IP", p.shows.Close)
 	return nil
 }
 
@@ -114,9 +100,7 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
-		if g.AddressSlack = firewall.LateAddress; p.shows != nil {
-			g.AddressLease, g.AddressSlack = p.shows, 0
-		}
+		g.AddressLease, g.AddressSlack = p.address.Lease()
 	}
 	return g
 }

@@ -2,7 +2,6 @@ package firewall
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +16,7 @@ const conflictReport = 3 * time.Second
 type Address interface {
 	// Put adds the address for valid, or extends its life.
 	Put(ctx context.Context, valid time.Duration) error
-	// Remove takes it away and reads back that it is gone.
+	// Remove takes it away, first from the neighbours, and reads back that it is gone.
 	Remove(ctx context.Context) error
 	Neighbours
 }
@@ -98,7 +97,7 @@ func (w *watch) addressConflict(ctx context.Context) string {
 	return w.inquiry.why
 }
 
-// dropAddress takes the address away, first from its neighbours.
+// dropAddress takes the address away.
 func (w *watch) dropAddress(why string) (dropped bool) {
 	if w.g.o.Address == nil {
 		return true
@@ -106,7 +105,7 @@ func (w *watch) dropAddress(why string) (dropped bool) {
 	w.rivals.stopListening()
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
-	err := errors.Join(w.g.hideAddress(ctx), w.g.o.Address.Remove(ctx))
+	err := w.g.o.Address.Remove(ctx)
 	w.shown.open = false
 	if err != nil {
 		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address",

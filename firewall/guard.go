@@ -52,7 +52,8 @@ type GuardOptions struct {
 	// AddressText names it in the log.
 	AddressText string
 	// AddressLease lets the address out of this host; nil if the kernel cannot gate it.
-	AddressLease Lease
+	// Arm keeps the address in until it is opened, Address.Remove ends that.
+	AddressLease Swap
 	// AddressSlack is how much longer a new holder waits: LateAddress without AddressLease.
 	AddressSlack time.Duration
 	// Freeze is for how long a hypervisor may freeze the host of a holder, of which
@@ -95,7 +96,7 @@ func NewGuard(o GuardOptions) *Guard {
 func (g *Guard) CloseAtStart(ctx context.Context) error {
 	var errs []error
 	if g.o.Address != nil {
-		errs = append(errs, g.hideAddress(ctx), g.o.Address.Remove(ctx))
+		errs = append(errs, g.o.Address.Remove(ctx))
 	}
 	return errors.Join(append(errs, g.o.Lease.Shut(ctx))...)
 }

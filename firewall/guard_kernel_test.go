@@ -109,12 +109,11 @@ func TestCloseAtStart(t *testing.T) {
 					return nil
 				}
 				r.began, r.lease = time.Now(), time.Now().Add(leaseLength)
-				g := NewGuard(GuardOptions{Lease: r, Address: address{r}, AddressLease: &shown{r: r},
-					Logger: slog.New(slog.DiscardHandler)})
+				g := NewGuard(GuardOptions{Lease: r, Address: address{r}, Logger: slog.New(slog.DiscardHandler)})
 				if err := g.CloseAtStart(t.Context()); errors.Is(err, failed) != (failing != "") {
 					t.Errorf("close-at-start: with failing %q: %v", failing, err)
 				}
-				if got, want := r.events, []event{{0, "hide"}, {0, "remove"}, {0, "shut"}}; !slices.Equal(got, want) {
+				if got, want := r.events, []event{{0, "remove"}, {0, "shut"}}; !slices.Equal(got, want) {
 					t.Errorf("close-at-start: %v, want %v", got, want)
 				}
 			})

@@ -217,41 +217,6 @@ func (c *rules) Read(context.Context) (Ruleset, error) {
 	return c.now, nil
 }
 
-// address notes when it is put.
-type address struct{ r *rig }
-
-func (a address) Put(context.Context, time.Duration) error {
-	a.r.note("put")
-	return a.r.called("put")
-}
-
-func (a address) Remove(context.Context) error {
-	a.r.note("remove")
-	return a.r.called("remove")
-}
-
-func (a address) Announce(context.Context) error { a.r.note("announce"); return nil }
-
-// Conflict hears another host for as long as the rig has one.
-func (a address) Conflict(context.Context) (mac string, err error) {
-	time.Sleep(a.r.silence) // in a bubble
-	a.r.mu.Lock()
-	defer a.r.mu.Unlock()
-	return a.r.owner, nil
-}
-
-// Contested hears a claim at once, or listens in vain for the rig's ten seconds.
-func (a address) Contested(ctx context.Context) (mac string, err error) {
-	select {
-	case mac := <-a.r.rival:
-		return mac, nil
-	case <-time.After(10 * time.Second): // in a bubble
-		return "", nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
 // guard runs a guard for d of one leadership, with what happens meanwhile.
 func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	r.t.Helper()

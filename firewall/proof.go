@@ -18,10 +18,10 @@ type heldLease struct {
 
 // swap opens the lease for d, or holds it. It fails with ErrLapsed when what it swaps
 // from has ended: then it is not open.
-func (h *heldLease) swap(ctx context.Context, lease Lease, d time.Duration) error {
-	verb := lease.Hold
+func (h *heldLease) swap(ctx context.Context, kernel Swap, d time.Duration) error {
+	verb := kernel.Hold
 	if !h.open {
-		verb = lease.Open
+		verb = kernel.Open
 	}
 	err := verb(ctx, d)
 	switch {

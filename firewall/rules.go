@@ -137,9 +137,9 @@ type Chains interface {
 	Read(ctx context.Context) (Ruleset, error)
 }
 
-// Lease is the kernel's permission to let anything through: an object that ends
-// by itself. One goroutine calls it. Every swap is a transaction of its own.
-type Lease interface {
+// Swap is the kernel's permission to let something through: an object that ends by
+// itself. One goroutine calls it. Every swap is a transaction of its own.
+type Swap interface {
 	// Arm puts the element from which Open swaps; it opens nothing.
 	Arm(ctx context.Context, d time.Duration) error
 	// Open swaps the armed element for the lease, for d. It fails with
@@ -148,6 +148,11 @@ type Lease interface {
 	// Hold swaps the lease for itself, for another d. It fails with ErrLapsed,
 	// and opens nothing, when the lease has ended.
 	Hold(ctx context.Context, d time.Duration) error
+}
+
+// Lease is the permission of the PXE service.
+type Lease interface {
+	Swap
 	// Shut ends lease and armed element in one transaction and reads both
 	// back; it builds what is missing, closed. Shutting twice is a success.
 	Shut(ctx context.Context) error

@@ -16,30 +16,15 @@ type shownAddress struct {
 // visible reports whether the address is on this host and let out, as far as we know.
 func (w *watch) visible() bool { return w.shown.held && (w.g.o.AddressLease == nil || w.shown.open) }
 
-// hideAddress ends the lease of the address at once, if there is one. Where the rules are
-// not ours any more it builds them again.
-func (g *Guard) hideAddress(ctx context.Context) error {
-	if g.o.AddressLease == nil {
-		return nil
-	}
-	if err := g.o.AddressLease.Shut(ctx); err != nil {
-		return fmt.Errorf("end the lease of the floating IP: %w", err)
-	}
-	return nil
-}
-
-// armAddress puts the element that a later proof allows to show the address with, in
-// tables that were read back. It reports whether the address may be written in this turn.
+// armAddress puts the element that a later proof allows to show the address with. It
+// reports whether the address may be written in this turn.
 func (w *watch) armAddress(ctx context.Context) bool {
 	if w.g.o.AddressLease == nil || w.shown.open {
 		return true
 	}
 	limited, cancel := context.WithTimeout(ctx, w.g.o.Length)
 	defer cancel()
-	err := w.g.hideAddress(limited)
-	if err == nil {
-		err = w.g.o.AddressLease.Arm(limited, w.g.o.shownFor())
-	}
+	err := w.g.o.AddressLease.Arm(limited, w.g.o.shownFor())
 	if err != nil {
 		w.unshown(fmt.Errorf("arm its lease: %w", err))
 	}

@@ -298,8 +298,9 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "close",
 		Short: "Shut this host's door from the configuration alone, before or after the peer runs",
-		Long: "Install the PXE filter of this host, shut, without a peer, a log or the network. For a unit that runs before\n" +
-			"the DHCP server starts, and after the peer has ended. No rule lets a machine through when it returns. A peer that\n" +
+		Long: "Install the PXE filter of this host, shut, without a peer, a log or the network, and take away the floating\n" +
+			"IP that a killed peer left. For a unit that runs before the DHCP server starts, and after the peer has ended.\n" +
+			"No rule lets a machine through when it returns. A peer that\n" +
 			"runs and leads opens the door again by itself: stop it first.\n\n" +
 			"With firewall.driver dnsmasq the files that dnsmasq may have read are rewritten, so that it ignores every machine. With --purge\n" +
 			"they are removed, and the directory is made if need be: at boot, before dnsmasq starts. A dnsmasq that runs does not notice what\n" +
@@ -329,7 +330,8 @@ func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 	if err != nil {
 		return err
 	}
-	if conf.Firewall.Driver == "noop" {
+	filters := conf.Firewall.Driver != "noop"
+	if !filters && conf.FloatingIP.Address == "" {
 		t.Say("nothing was done: firewall.driver is noop, which filters nothing")
 		return nil
 	}
@@ -339,6 +341,10 @@ func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 		return term.Fail(term.ExitFailed,
 			"until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN",
 			"shut the PXE filter: %w", err)
+	}
+	if !filters {
+		t.Say("this host does not have the floating IP; firewall.driver is noop, which filters nothing")
+		return nil
 	}
 	t.Say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
 	return nil

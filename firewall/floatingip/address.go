@@ -138,13 +138,16 @@ func (a *Address) ensureAbsent(k *kernel) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	on := k.name(left[0].LinkIndex)
 	if floats(left[0]) {
-		return fmt.Errorf(
-			"floating address %s is on %s again right after it was removed; stop the program that puts it there", a.ip, on)
+		return fmt.Errorf("floating address %s is on %s again right after it was removed; stop the program that puts it there",
+			a.ip, k.name(left[0].LinkIndex))
 	}
-	return fmt.Errorf("%w, as %s on %s; take it from there, or write another floating_ip.address", ErrForeign,
-		left[0].IPNet, on)
+	return a.foreign(k, left[0])
+}
+
+func (a *Address) foreign(k *kernel, e netlink.Addr) error {
+	return fmt.Errorf("%w, as %s on %s; take it from there, or write another floating_ip.address", ErrForeign, e.IPNet,
+		k.name(e.LinkIndex))
 }
 
 // floats reports whether an entry looks like one that is carried from host to
@@ -152,6 +155,26 @@ func (a *Address) ensureAbsent(k *kernel) error {
 func floats(e netlink.Addr) bool {
 	ones, bits := e.Mask.Size()
 	return ones == bits && e.Peer == nil && (e.Flags&unix.IFA_F_PERMANENT != 0 || e.PreferedLft == 0)
+}
+
+// Own fails with ErrForeign if this host has the address in a form that trivet never
+// writes: as its own.
+func (a *Address) Own(ctx context.Context) error {
+	k, err := openKernel(ctx)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	found, err := k.entries(a.ip)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		if !floats(e) {
+			return a.foreign(k, e)
+		}
+	}
+	return nil
 }
 
 // Held reports whether the kernel has the address now, on any interface and in

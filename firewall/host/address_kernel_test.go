@@ -5,8 +5,8 @@ package host
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
-	"net/netip"
 	"os/exec"
 	"strings"
 	"testing"
@@ -31,16 +31,15 @@ const (
 	shown   = time.Minute
 )
 
-// holder is a host that has the floating IP, with the gate of it and a client.
+// holder is a host that has the floating IP, and a client.
 type holder struct {
 	t *testing.T
 	*netns.Host
 	client  *netns.Host
 	ip      string
-	address *floatingip.Address
+	address *Address
 	// asks is the address as the client sees it, to ask who has it.
 	asks *floatingip.Address
-	gate *AddressGate
 }
 
 func newHolder(t *testing.T, ip, own, clients string) *holder {
@@ -49,25 +48,45 @@ func newHolder(t *testing.T, ip, own, clients string) *holder {
 	h.Cable(site, h.client, lan)
 	h.Carry(site, own)
 	h.client.Carry(lan, clients)
-	for iface, made := range map[string]**floatingip.Address{site: &h.address, lan: &h.asks} {
-		address, err := floatingip.New(config.FloatingIP{Address: ip, Interface: iface})
-		if err != nil {
-			t.Fatal(err)
-		}
-		*made = address
+	h.open()
+	var err error
+	if h.asks, err = floatingip.New(config.FloatingIP{Address: ip, Interface: lan}); err != nil {
+		t.Fatal(err)
 	}
 	return h
 }
 
-// open makes the gate, shut as a guard has it at its start.
+// open is what a process that starts does.
 func (h *holder) open() {
 	h.t.Helper()
 	h.Do(func() (err error) {
-		if h.gate, err = NewAddressGate(netip.MustParseAddr(h.ip), h.address); err != nil {
-			return err
-		}
-		return h.gate.Shut(h.t.Context())
+		h.address, err = NewAddress(config.FloatingIP{Address: h.ip, Interface: site}, slog.New(slog.DiscardHandler))
+		return err
 	})
+	if h.address.gate == nil {
+		h.t.Fatal("the kernel cannot gate the address")
+	}
+	h.t.Cleanup(func() {
+		if err := h.address.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+}
+
+func (h *holder) remove() {
+	h.t.Helper()
+	h.Do(func() error { return h.address.Remove(h.t.Context()) })
+}
+
+// tables are those that gate an address.
+func (h *holder) tables() string {
+	h.t.Helper()
+	var said []byte
+	h.Do(func() (err error) {
+		said, err = exec.Command("nft", "list", "tables").Output()
+		return err
+	})
+	return string(said)
 }
 
 // do has the guard do something.
@@ -115,7 +134,7 @@ func (h *holder) expect(when string, want bool) {
 
 // TestAddressGate wants a host that has the address to be silent unless its lease is in
 // force: what the kernel removes late, and a process that slept puts late, is at no
-// neighbour's then. When the host has lost the address the gate goes with its peer.
+// neighbour's then. A host that does not hold the address has no gate.
 func TestAddressGate(t *testing.T) {
 	for name, made := range map[string][3]string{
 		"IPv4": {"10.9.0.100", "10.9.0.1/24", "10.9.0.2/24"},
@@ -123,35 +142,78 @@ func TestAddressGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHolder(t, made[0], made[1], made[2])
+			gate := h.address.gate
 			h.expect("without a gate", true)
-			h.open()
-			h.expect("shut", false)
-			h.do(h.gate.Arm, shown)
+			h.do(gate.Arm, shown)
 			h.expect("armed", false)
-			h.do(h.gate.Open, shown)
+			h.do(gate.Open, shown)
 			h.expect("open", true)
-			h.do(h.gate.Hold, silence)
+			h.do(gate.Hold, silence)
 			testwait.Until(t, "the lease ends", func() bool { return !h.packets() })
 			h.expect("after its lease", false)
-			h.refuses(firewall.ErrLapsed, h.gate.Hold)
+			h.refuses(firewall.ErrLapsed, gate.Hold)
 			h.expect("held too late", false)
-			h.do(h.gate.Arm, shown)
-			h.do(h.gate.Open, shown)
+			h.do(gate.Arm, shown)
+			h.do(gate.Open, shown)
 			h.expect("open again", true)
 
 			h.Do(func() error { return exec.Command("nft", "flush", "ruleset").Run() })
-			h.refuses(firewall.ErrForeign, h.gate.Hold)
-			h.refuses(firewall.ErrForeign, h.gate.Arm)
-			h.Do(func() error { return h.gate.Shut(t.Context()) })
+			h.refuses(firewall.ErrForeign, gate.Hold)
+			h.do(gate.Arm, shown)
 			h.expect("built again", false)
+			h.Do(func() error { return exec.Command("nft", "flush", "chain", "inet", "trivet_address", "output").Run() })
+			h.do(gate.Arm, shown)
+			h.expect("read back", false)
 
-			h.Do(func() error { return h.gate.Close(t.Context()) })
-			h.expect("closed with the address on the host", false)
-			h.open()
-			h.Do(func() error { return h.address.Remove(t.Context()) })
-			h.Do(func() error { return h.gate.Close(t.Context()) })
-			h.expect("closed without it", true)
+			h.open() // after a crash
+			h.remove()
+			h.expect("carried by another program", true)
+			if said := h.tables(); strings.Contains(said, "trivet") {
+				t.Errorf("address-gate: a host that does not hold the address has %q", said)
+			}
 		})
+	}
+}
+
+// TestOwnAddressIsNotGated leaves a host alone whose own address is configured as the
+// floating one: to gate that would cut it off. A gate from before goes.
+func TestOwnAddressIsNotGated(t *testing.T) {
+	h := newHolder(t, "10.9.0.100", "10.9.0.1/24", "10.9.0.2/24")
+	h.do(h.address.gate.Arm, shown)
+	h.Carry(site, "10.9.0.100/24")
+	h.refuses(floatingip.ErrForeign, h.address.gate.Arm)
+	if !h.packets() {
+		t.Error("own-address: the host is silent at an address of its own")
+	}
+	h.Do(func() error { return h.address.gate.Lease.Shut(t.Context()) }) // as a crash leaves it
+	if err := h.Try(func() error { return h.address.Remove(t.Context()) }); !errors.Is(err, floatingip.ErrForeign) {
+		t.Errorf("own-address: %v", err)
+	}
+	if !h.packets() {
+		t.Error("own-address: the host is silent at an address of its own after a start")
+	}
+}
+
+// TestCloseOfflineTakesTheAddressAway is what follows a process that was killed: the
+// address goes at once, with its gate, whichever driver filters. A host's own address is no
+// failure: no DHCP server would start.
+func TestCloseOfflineTakesTheAddressAway(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		h := newHolder(t, "10.9.0.100", "10.9.0.1/24", "10.9.0.2/24")
+		h.do(h.address.gate.Arm, shown)
+		if own {
+			h.Carry(site, "10.9.0.100/24")
+		} else {
+			h.do(h.address.Put, 5*time.Second)
+		}
+		c := config.Config{Firewall: config.Firewall{Driver: Noop},
+			FloatingIP: config.FloatingIP{Address: h.ip, Interface: site}}
+		h.Do(func() error { return CloseOffline(t.Context(), c) })
+		var held bool
+		h.Do(func() (err error) { held, err = h.address.Held(t.Context()); return err })
+		if said := h.tables(); held != own || strings.Contains(said, "trivet") {
+			t.Errorf("close-offline: the address is on the host %v, want %v; tables: %q", held, own, said)
+		}
 	}
 }
 
@@ -159,7 +221,7 @@ func TestAddressGate(t *testing.T) {
 // them, whatever becomes of the floating one.
 func TestOtherAddressesAreNotGated(t *testing.T) {
 	h := newHolder(t, "10.9.0.100", "10.9.0.1/24", "10.9.0.2/24")
-	h.open()
+	h.do(h.address.gate.Arm, shown)
 	h.ip = "10.9.0.1"
 	if !h.packets() {
 		t.Error("address-gate: the host does not answer at its own address")
@@ -172,5 +234,4 @@ func TestOtherAddressesAreNotGated(t *testing.T) {
 	if len(known) != 1 || !strings.EqualFold(known[0].HardwareAddr.String(), h.MAC(site).String()) {
 		t.Errorf("address-gate: the client knows %v, want the host's MAC", known)
 	}
-	h.Do(func() error { return h.gate.Close(t.Context()) })
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -89,11 +90,24 @@ func (a *Address) Supported(ctx context.Context) error {
 // Lease returns the lease of the address; Close ends its socket, not the lease.
 func (a *Address) Lease() *Lease { return newLease(a.filters...) }
 
+// Hide ends the lease where there are tables, and builds none.
+func (a *Address) Hide(ctx context.Context) error {
+	return a.each(ctx, func(f *Filter) netlink.Message { return f.flushSet(setLease) })
+}
+
 // Remove deletes the tables, so that another program may carry the address on this host.
 func (a *Address) Remove(ctx context.Context) error {
+	return a.each(ctx, func(f *Filter) netlink.Message { return f.table.remove() })
+}
+
+// each changes each of the tables that is there.
+func (a *Address) each(ctx context.Context, change func(*Filter) netlink.Message) error {
+	s := a.filters[0].socket()
 	errs := make([]error, len(a.filters))
 	for i, f := range a.filters {
-		errs[i] = f.Remove(ctx)
+		if errs[i] = s.commit(ctx, 0, change(f)); errors.Is(errs[i], unix.ENOENT) {
+			errs[i] = nil
+		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.close())...)
 }

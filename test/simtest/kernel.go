@@ -206,6 +206,12 @@ func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
+	if l.of == &l.k.shown {
+		l.k.gate()
+		if err := l.of.Shut(ctx); err != nil {
+			return err
+		}
+	}
 	return l.of.Arm(ctx, d)
 }
 
@@ -237,9 +243,6 @@ func (l kernelLease) Shut(ctx context.Context) error {
 	l.k.await()
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
-	}
-	if l.of == &l.k.shown {
-		l.k.gate()
 	}
 	return l.of.Shut(ctx)
 }
@@ -308,8 +311,8 @@ func (a kernelAddress) Remove(ctx context.Context) error {
 	}
 	a.k.mu.Lock()
 	defer a.k.mu.Unlock()
-	a.k.address = time.Time{}
-	return nil
+	a.k.address, a.k.gated = time.Time{}, false
+	return a.k.shown.Shut(ctx)
 }
 
 // Announce implements firewall.Address.
