@@ -53,7 +53,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	left, proven := w.mustWait(v, v.AddressDoor(), wait)
 	if !w.taken && left > 0 {
 		if w.wakeIn(left); left <= askAhead {
-			w.inquiry.beginAhead(ctx, w.g.o.Address)
+			w.prepareAddress(ctx, w.inquiry.beginAhead(ctx, w.g.o.Address))
 		} else {
 			w.wakeIn(left - askAhead)
 		}
@@ -78,7 +78,7 @@ func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 func (w *watch) addressConflict(ctx context.Context) string {
 	found, ok := w.inquiry.takeAnswer()
 	if !ok {
-		w.inquiry.begin(ctx, w.g.o.Address)
+		w.prepareAddress(ctx, w.inquiry.begin(ctx, w.g.o.Address))
 		return w.inquiry.why
 	}
 	if found.err != nil {
@@ -106,7 +106,7 @@ func (w *watch) dropAddress(why string) (dropped bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
 	err := w.g.o.Address.Remove(ctx)
-	w.shown.open = false
+	w.shown.open, w.shown.armed = false, time.Time{}
 	if err != nil {
 		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address",
 			w.g.o.AddressText, "lifetime", addressLife, "err", err)

@@ -34,10 +34,11 @@ type found struct {
 	at  time.Time
 }
 
-// begin asks, unless a question is under way. It does not wait for the answer.
-func (i *inquiry) begin(ctx context.Context, n Neighbours) {
+// begin asks, unless a question is under way, and reports whether it did. It does not wait
+// for the answer.
+func (i *inquiry) begin(ctx context.Context, n Neighbours) (began bool) {
 	if i.answer != nil {
-		return
+		return false
 	}
 	if i.since.IsZero() {
 		i.why = "the neighbours are asked whether it is free"
@@ -48,17 +49,16 @@ func (i *inquiry) begin(ctx context.Context, n Neighbours) {
 		mac, err := n.Conflict(ctx)
 		answer <- found{mac, err, time.Now()}
 	})
+	return true
 }
 
 // beginAhead is begin while an earlier leader's host may still have the address, and answer:
 // that is no conflict, and the neighbours are asked again.
-func (i *inquiry) beginAhead(ctx context.Context, n Neighbours) {
+func (i *inquiry) beginAhead(ctx context.Context, n Neighbours) (began bool) {
 	if i.last != nil && (i.last.err != nil || i.last.mac != "") {
 		i.last, i.since = nil, time.Time{}
 	}
-	if i.last == nil {
-		i.begin(ctx, n)
-	}
+	return i.last == nil && i.begin(ctx, n)
 }
 
 // keepAnswer keeps an answer, which came on i.answer, until it is taken.

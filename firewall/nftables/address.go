@@ -100,14 +100,22 @@ func (a *Address) Remove(ctx context.Context) error {
 	return a.each(ctx, func(f *Filter) netlink.Message { return f.table.remove() })
 }
 
-// each changes each of the tables that is there.
-func (a *Address) each(ctx context.Context, change func(*Filter) netlink.Message) error {
+// each changes the tables that are there: mostly all of them, or none.
+func (a *Address) each(ctx context.Context, change func(*Filter) netlink.Message) (err error) {
 	s := a.filters[0].socket()
-	errs := make([]error, len(a.filters))
-	for i, f := range a.filters {
-		if errs[i] = s.commit(ctx, 0, change(f)); errors.Is(errs[i], unix.ENOENT) {
-			errs[i] = nil
+	defer func() { err = errors.Join(err, s.close()) }()
+	var all []netlink.Message
+	for _, f := range a.filters {
+		all = append(all, change(f))
+	}
+	if err = s.commit(ctx, 0, all...); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	err = nil
+	for _, f := range a.filters {
+		if one := s.commit(ctx, 0, change(f)); !errors.Is(one, unix.ENOENT) {
+			err = errors.Join(err, one)
 		}
 	}
-	return errors.Join(append(errs, s.close())...)
+	return err
 }
