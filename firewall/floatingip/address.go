@@ -116,12 +116,30 @@ func (a *Address) Remove(ctx context.Context) error {
 		return err
 	}
 	defer k.Close()
+	if err := a.removeThose(k, floats); err != nil {
+		return err
+	}
+	return a.ensureAbsent(k)
+}
+
+// Withdraw takes away what Put gave this host, and nothing that another program carries,
+// in whichever form.
+func (a *Address) Withdraw(ctx context.Context) error {
+	k, err := openKernel(ctx)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return a.removeThose(k, ends)
+}
+
+func (a *Address) removeThose(k *kernel, are func(netlink.Addr) bool) error {
 	found, err := k.entries(a.ip)
 	if err != nil {
 		return err
 	}
 	for _, e := range found {
-		if !floats(e) {
+		if !are(e) {
 			continue
 		}
 		err := k.AddrDel(nil, &e)
@@ -129,7 +147,7 @@ func (a *Address) Remove(ctx context.Context) error {
 			return fmt.Errorf("remove floating address %s from %s: %w", a.ip, k.name(e.LinkIndex), a.hint(err))
 		}
 	}
-	return a.ensureAbsent(k)
+	return nil
 }
 
 // ensureAbsent makes sure that the host does not have the address.
@@ -156,6 +174,9 @@ func floats(e netlink.Addr) bool {
 	ones, bits := e.Mask.Size()
 	return ones == bits && e.Peer == nil && (e.Flags&unix.IFA_F_PERMANENT != 0 || e.PreferedLft == 0)
 }
+
+// ends reports whether an entry looks like one that Put wrote.
+func ends(e netlink.Addr) bool { return floats(e) && e.Flags&unix.IFA_F_PERMANENT == 0 }
 
 // Own fails with ErrForeign if this host has the address in a form that trivet never
 // writes: as its own.

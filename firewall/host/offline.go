@@ -9,21 +9,20 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/dnsmasq"
-	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/iptables"
 	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 )
 
-// CloseOffline shuts the door of this host and empties its lists, and takes the floating
-// IP away, from the configuration alone: before a DHCP server starts, and after the peer
-// ended. To shut what is shut is a success. Driver Noop has no door.
+// CloseOffline shuts the door of this host and empties its lists, and takes away what a
+// peer left of the floating IP, from the configuration alone: before a DHCP server starts,
+// and after the peer ended. To shut what is shut is a success. Driver Noop has no door.
 func CloseOffline(ctx context.Context, c config.Config) error {
 	return errors.Join(removeAddress(ctx, c.FloatingIP), closeDoor(ctx, c))
 }
 
-// removeAddress takes the floating IP from this host, and what gates it. That the host has
-// it as its own is for the peer to say: it must not keep a DHCP server from starting.
+// removeAddress takes away what a peer left of the floating IP, and what gates it: that
+// would keep another program silent that carries the address from now on.
 func removeAddress(ctx context.Context, c config.FloatingIP) (err error) {
 	if c.Address == "" {
 		return nil
@@ -33,10 +32,10 @@ func removeAddress(ctx context.Context, c config.FloatingIP) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	if err := a.Remove(ctx); !errors.Is(err, floatingip.ErrForeign) {
+	if err := a.Withdraw(ctx); err != nil || a.gate == nil {
 		return err
 	}
-	return nil
+	return a.gate.tables.Remove(ctx)
 }
 
 func closeDoor(ctx context.Context, c config.Config) error {
