@@ -55,7 +55,7 @@ func (f floating) Conflict(ctx context.Context) (mac string, err error) {
 
 // Contested implements firewall.Address.
 func (f floating) Contested(ctx context.Context) (mac string, err error) {
-	return f.Address.Conflict(ctx, contestWait)
+	return f.Address.Address.Conflict(ctx, contestWait) // it is held already
 }
 
 // openAddress makes what carries the floating IP.

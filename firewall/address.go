@@ -26,7 +26,8 @@ type Neighbours interface {
 	// Announce tells them who has it now.
 	Announce(ctx context.Context) error
 	// Conflict returns the MAC of another host that answers for the address, "" if
-	// there is none.
+	// there is none. Who asks is about to take the address: what takes a while is
+	// prepared meanwhile.
 	Conflict(ctx context.Context) (mac string, err error)
 	// Contested asks and listens for some seconds, while this host has the
 	// address, and returns the MAC of another host that claims it, "" if none
@@ -53,7 +54,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	left, proven := w.mustWait(v, v.AddressDoor(), wait)
 	if !w.taken && left > 0 {
 		if w.wakeIn(left); left <= askAhead {
-			w.prepareAddress(ctx, w.inquiry.beginAhead(ctx, w.g.o.Address))
+			w.inquiry.beginAhead(ctx, w.g.o.Address)
 		} else {
 			w.wakeIn(left - askAhead)
 		}
@@ -78,7 +79,7 @@ func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 func (w *watch) addressConflict(ctx context.Context) string {
 	found, ok := w.inquiry.takeAnswer()
 	if !ok {
-		w.prepareAddress(ctx, w.inquiry.begin(ctx, w.g.o.Address))
+		w.inquiry.begin(ctx, w.g.o.Address)
 		return w.inquiry.why
 	}
 	if found.err != nil {
@@ -106,7 +107,7 @@ func (w *watch) dropAddress(why string) (dropped bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
 	err := w.g.o.Address.Remove(ctx)
-	w.shown.open, w.shown.armed = false, time.Time{}
+	w.shown.open = false
 	if err != nil {
 		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address",
 			w.g.o.AddressText, "lifetime", addressLife, "err", err)

@@ -34,11 +34,10 @@ type found struct {
 	at  time.Time
 }
 
-// begin asks, unless a question is under way, and reports whether it did. It does not wait
-// for the answer.
-func (i *inquiry) begin(ctx context.Context, n Neighbours) (began bool) {
+// begin asks, unless a question is under way. It does not wait for the answer.
+func (i *inquiry) begin(ctx context.Context, n Neighbours) {
 	if i.answer != nil {
-		return false
+		return
 	}
 	if i.since.IsZero() {
 		i.why = "the neighbours are asked whether it is free"
@@ -49,16 +48,17 @@ func (i *inquiry) begin(ctx context.Context, n Neighbours) (began bool) {
 		mac, err := n.Conflict(ctx)
 		answer <- found{mac, err, time.Now()}
 	})
-	return true
 }
 
 // beginAhead is begin while an earlier leader's host may still have the address, and answer:
 // that is no conflict, and the neighbours are asked again.
-func (i *inquiry) beginAhead(ctx context.Context, n Neighbours) (began bool) {
+func (i *inquiry) beginAhead(ctx context.Context, n Neighbours) {
 	if i.last != nil && (i.last.err != nil || i.last.mac != "") {
 		i.last, i.since = nil, time.Time{}
 	}
-	return i.last == nil && i.begin(ctx, n)
+	if i.last == nil {
+		i.begin(ctx, n)
+	}
 }
 
 // keepAnswer keeps an answer, which came on i.answer, until it is taken.

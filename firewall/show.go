@@ -10,38 +10,25 @@ import (
 // shownAddress is what the guard knows of the address, and of the lease that lets it out.
 type shownAddress struct {
 	heldLease
-	held  bool      // the address is on this host
-	armed time.Time // since when it is armed; zero: it is not
+	held bool // the address is on this host
 }
 
 // visible reports whether the address is on this host and let out, as far as we know.
 func (w *watch) visible() bool { return w.shown.held && (w.g.o.AddressLease == nil || w.shown.open) }
 
-// prepareAddress arms the lease of the address while its neighbours are asked for it: to
-// build the tables takes some time, and so do the neighbours.
-func (w *watch) prepareAddress(ctx context.Context, asked bool) {
-	if asked {
-		w.armAddress(ctx)
-	}
-}
-
-// armAddress puts the element that a later proof allows to show the address with, unless
-// there is one with enough of its life left. It reports whether the address may be written
-// in this turn.
+// armAddress puts the element that a later proof allows to show the address with. It
+// reports whether the address may be written in this turn.
 func (w *watch) armAddress(ctx context.Context) bool {
-	d := w.g.o.shownFor()
-	if w.g.o.AddressLease == nil || w.shown.open || time.Since(w.shown.armed) < d/2 {
+	if w.g.o.AddressLease == nil || w.shown.open {
 		return true
 	}
 	limited, cancel := context.WithTimeout(ctx, w.g.o.Length)
 	defer cancel()
-	before := time.Now()
-	if err := w.g.o.AddressLease.Arm(limited, d); err != nil {
+	err := w.g.o.AddressLease.Arm(limited, w.g.o.shownFor())
+	if err != nil {
 		w.unshown(fmt.Errorf("arm its lease: %w", err))
-		return false
 	}
-	w.shown.armed = before
-	return true
+	return err == nil
 }
 
 // unshown drops the address because its lease could not be written: the next turn takes
@@ -95,7 +82,6 @@ func (w *watch) showAddress(ctx context.Context) bool {
 		return true
 	}
 	err := w.shown.swap(ctx, w.g.o.AddressLease, d)
-	w.shown.armed = time.Time{} // it has been swapped, or has ended
 	switch {
 	case errors.Is(err, ErrLapsed):
 		w.g.o.Logger.Info("lease of the floating IP lapsed before its renewal; it is shown again with a new proof",

@@ -156,22 +156,6 @@ func TestAddressIsShownByALease(t *testing.T) {
 	})
 }
 
-// TestAddressIsArmedAhead wants the tables of the address built while its neighbours are
-// asked for it, and once: both take a while.
-func TestAddressIsArmedAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.silence = 100 * time.Millisecond
-		r.lead()
-		r.guard(time.Second, func(*Guard) {})
-		armed, put := r.times("arm address"), r.times("put")
-		if len(armed) != 1 || len(put) == 0 || armed[0] > put[0]-r.silence {
-			t.Errorf("armed-ahead: armed at %v, put first at %v", armed, put[:min(1, len(put))])
-		}
-		r.shows()
-	})
-}
-
 // TestAddressThatLapsed is shown again with a proof that begins later, as a door is opened.
 func TestAddressThatLapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
@@ -11,7 +12,7 @@ import (
 // as that may be; one that is gated costs them nothing.
 func TestAddressThatCannotBeGated(t *testing.T) {
 	for _, ip := range []string{"192.0.2.10", "2001:db8::10"} {
-		a, err := ungated(config.FloatingIP{Address: ip, Interface: "site0"})
+		a, err := ungated(config.FloatingIP{Address: ip, Interface: "site0"}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

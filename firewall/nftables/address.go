@@ -95,6 +95,15 @@ func (a *Address) Hide(ctx context.Context) error {
 	return a.each(ctx, func(f *Filter) netlink.Message { return f.flushSet(setLease) })
 }
 
+// Mend builds the tables that are missing or not ours, all sets empty.
+func (a *Address) Mend(ctx context.Context) error {
+	errs := make([]error, len(a.filters))
+	for i, f := range a.filters {
+		errs[i] = f.Mend(ctx)
+	}
+	return errors.Join(errs...)
+}
+
 // Remove deletes the tables, so that another program may carry the address on this host.
 func (a *Address) Remove(ctx context.Context) error {
 	return a.each(ctx, func(f *Filter) netlink.Message { return f.table.remove() })
