@@ -56,7 +56,6 @@ type GateAddress struct {
 	Address      firewall.Address // nil: there is none
 	AddressText  string
 	AddressLease firewall.Swap // nil: the kernel cannot gate it
-	AddressSlack time.Duration
 }
 
 // gate is the part of a Core that guards the door.
@@ -86,7 +85,6 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 		Guard: firewall.NewGuard(firewall.GuardOptions{
 			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Freeze: o.Freeze, Logger: log,
 			Address: o.Address, AddressText: o.AddressText, AddressLease: o.AddressLease,
-			AddressSlack: o.AddressSlack,
 		}),
 		Lists:  lists,
 		Pull:   firewall.NewPull(o.Ports, store, o.Sync, log),

@@ -100,7 +100,7 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
-		g.AddressLease, g.AddressSlack = p.address.Lease()
+		g.AddressLease = p.address.Lease()
 	}
 	return g
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // What the state waits for a door that is not known is what a guard waits under the
-// longest lease and freeze that a configuration may set, for an IPv6 address.
+// longest lease and freeze that a configuration may set, for an address that is not gated.
 func TestUnknownDoorsAreThoseOfTheLongestLease(t *testing.T) {
-	longest := GuardOptions{Length: config.MaxFirewallLease, Freeze: config.MaxFirewallFreeze, AddressSlack: LateAddress}
+	longest := GuardOptions{Length: config.MaxFirewallLease, Freeze: config.MaxFirewallFreeze}
 	if longest.passWait() != doors.UnknownPassWait || longest.addressWait() != doors.UnknownAddressWait {
 		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(),
 			doors.UnknownPassWait, doors.UnknownAddressWait)

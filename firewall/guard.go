@@ -54,8 +54,6 @@ type GuardOptions struct {
 	// AddressLease lets the address out of this host; nil if the kernel cannot gate it.
 	// Arm keeps the address in until it is opened, Address.Remove ends that.
 	AddressLease Swap
-	// AddressSlack is how much longer a new holder waits: LateAddress without AddressLease.
-	AddressSlack time.Duration
 	// Freeze is for how long a hypervisor may freeze the host of a holder, of which
 	// its clocks and its kernel's timers know nothing: a new holder waits longer by it.
 	Freeze time.Duration

@@ -24,7 +24,7 @@ func (w *watch) armAddress(ctx context.Context) bool {
 	}
 	limited, cancel := context.WithTimeout(ctx, w.g.o.Length)
 	defer cancel()
-	err := w.g.o.AddressLease.Arm(limited, w.g.o.shownFor())
+	err := w.g.o.AddressLease.Arm(limited, w.g.o.Length)
 	if err != nil {
 		w.unshown(fmt.Errorf("arm its lease: %w", err))
 	}
@@ -77,11 +77,10 @@ func (w *watch) writeAddress(ctx context.Context, t0 time.Time) error {
 // showAddress lets the address out of this host until its lease ends, and reports
 // whether it is. A lease that had ended is opened again in the next turn.
 func (w *watch) showAddress(ctx context.Context) bool {
-	d := w.g.o.shownFor()
-	if w.g.o.AddressLease == nil || w.shown.open && time.Since(w.shown.swapped) < d/3 {
+	if w.g.o.AddressLease == nil {
 		return true
 	}
-	err := w.shown.swap(ctx, w.g.o.AddressLease, d)
+	err := w.shown.swap(ctx, w.g.o.AddressLease, w.g.o.Length)
 	switch {
 	case errors.Is(err, ErrLapsed):
 		w.g.o.Logger.Info("lease of the floating IP lapsed before its renewal; it is shown again with a new proof",

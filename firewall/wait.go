@@ -8,10 +8,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
-// LateAddress is how much later than it should a kernel removes an address, because it
-// looks at lifetimes once a second at most (measured: up to 0.9 s). A host whose kernel
-// cannot gate the address has others wait for so long.
-const LateAddress = time.Second
+// lateAddress is how much later than it should a kernel removes an address, because it
+// looks at lifetimes once a second at most (measured: up to 0.9 s).
+const lateAddress = time.Second
 
 // byOurClock is how long a new holder waits for what takes up to d on another host.
 func byOurClock(d time.Duration) time.Duration { return d + max(margin, d/slewShare) }
@@ -19,15 +18,14 @@ func byOurClock(d time.Duration) time.Duration { return d + max(margin, d/slewSh
 // passWait is how long another host may have PXE open after its last proof.
 func (o GuardOptions) passWait() time.Duration { return byOurClock(2*o.Length + o.Freeze) }
 
-// addressWait is how long another host may show the address after its last proof.
+// addressWait is how long another host may show the address after its last proof: as long
+// as it may have PXE open, or where the kernel cannot gate the address for as long as that
+// lives there, however short the lease.
 func (o GuardOptions) addressWait() time.Duration {
-	return byOurClock(max(2*o.shownFor(), freshAddress+addressLife) + o.AddressSlack + o.Freeze)
-}
-
-// shownFor is how long the kernel lets the address out of this host without the next
-// proof. Half of what its life in the kernel makes others wait costs them nothing.
-func (o GuardOptions) shownFor() time.Duration {
-	return max(o.Length, (freshAddress+addressLife)/2)
+	if o.AddressLease != nil {
+		return o.passWait()
+	}
+	return byOurClock(max(2*o.Length, freshAddress+addressLife) + lateAddress + o.Freeze)
 }
 
 // others is from when on this leadership waits for doors of others.

@@ -71,13 +71,12 @@ func ungated(c config.FloatingIP, log *slog.Logger) (*Address, error) {
 	return &Address{address, g}, nil
 }
 
-// Lease is what lets the address out of this host, and by how much longer others wait
-// without it.
-func (a *Address) Lease() (lease firewall.Swap, slack time.Duration) {
+// Lease is what lets the address out of this host; nil if this kernel cannot gate it.
+func (a *Address) Lease() firewall.Swap {
 	if a.gate == nil {
-		return nil, firewall.LateAddress
+		return nil
 	}
-	return a.gate, 0
+	return a.gate
 }
 
 // Close returns when nothing is removed any more, and lets go of the kernel's socket.
