@@ -55,7 +55,7 @@ func (f floating) Conflict(ctx context.Context) (mac string, err error) {
 
 // Contested implements firewall.Address.
 func (f floating) Contested(ctx context.Context) (mac string, err error) {
-	return f.Address.Address.Conflict(ctx, contestWait) // it is held already
+	return f.Address.Conflict(ctx, contestWait)
 }
 
 // openAddress makes what carries the floating IP.
@@ -67,7 +67,7 @@ func (p *pxeParts) openAddress(conf config.FloatingIP, opened *closers, log *slo
 	if err != nil {
 		return err
 	}
-	opened.add("floating IP", func(context.Context) error { return address.Close() })
+	opened.add("floating IP", address.Close)
 	p.address, p.carries = address, new(health.FloatingIP)
 	return nil
 }

@@ -66,7 +66,7 @@ func (f Facts) leftovers() []Finding {
 			remedy = append(remedy, "nft delete table "+table)
 		}
 		out = append(out, newFinding(Warning, f, remedy,
-			"rules that gate a floating IP are in the kernel and floating_ip is not configured: no other program on this host can carry the address"))
+			"rules that gate a floating IP are in the kernel and floating_ip is not configured: where another program carries the address, this host may be silent"))
 	}
 	if f.Filter.IptablesChains && (f.Filter.Driver == "nftables" || f.Plan.Driver == noop) {
 		out = append(out, newFinding(Warning, f,

@@ -26,8 +26,7 @@ type Neighbours interface {
 	// Announce tells them who has it now.
 	Announce(ctx context.Context) error
 	// Conflict returns the MAC of another host that answers for the address, "" if
-	// there is none. Who asks is about to take the address: what takes a while is
-	// prepared meanwhile.
+	// there is none.
 	Conflict(ctx context.Context) (mac string, err error)
 	// Contested asks and listens for some seconds, while this host has the
 	// address, and returns the MAC of another host that claims it, "" if none

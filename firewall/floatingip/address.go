@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -131,6 +132,17 @@ func (a *Address) Withdraw(ctx context.Context) error {
 	}
 	defer k.Close()
 	return a.removeThose(k, ends)
+}
+
+// Given reports whether this host has the address as Put gives it.
+func (a *Address) Given(ctx context.Context) (bool, error) {
+	k, err := openKernel(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer k.Close()
+	found, err := k.entries(a.ip)
+	return slices.ContainsFunc(found, ends), err
 }
 
 func (a *Address) removeThose(k *kernel, are func(netlink.Addr) bool) error {

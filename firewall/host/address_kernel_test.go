@@ -66,12 +66,6 @@ func (h *holder) open() {
 	if h.address.gate == nil {
 		h.t.Fatal("the kernel cannot gate the address")
 	}
-	h.address.gate.aside = func(do func()) { do() } // on the host, which this thread is on
-	h.t.Cleanup(func() {
-		if err := h.address.Close(); err != nil {
-			h.t.Error(err)
-		}
-	})
 }
 
 func (h *holder) remove() {
@@ -167,11 +161,18 @@ func TestAddressGate(t *testing.T) {
 			h.expect("read back", false)
 
 			h.open() // after a crash
+			h.expect("until the next process removes it", false)
 			h.remove()
 			h.expect("carried by another program", true)
+			h.do(h.address.gate.Arm, shown)
+			h.Do(func() error { return h.address.Close(t.Context()) })
+			h.expect("closed with the address on the host", false)
+			h.remove()
+			h.Do(func() error { return h.address.Close(t.Context()) })
 			if said := h.tables(); strings.Contains(said, "trivet") {
-				t.Errorf("address-gate: a host that does not hold the address has %q", said)
+				t.Errorf("address-gate: a process that ended left %q", said)
 			}
+			h.expect("after the process", true)
 		})
 	}
 }
@@ -193,50 +194,6 @@ func TestOwnAddressIsNotGated(t *testing.T) {
 	if !h.packets() {
 		t.Error("own-address: the host is silent at an address of its own after a start")
 	}
-}
-
-// TestGateIsBuiltAndRemovedInTurn leaves no table behind by what was begun before the
-// address was dropped, and takes none from a lease that was armed since.
-func TestGateIsBuiltAndRemovedInTurn(t *testing.T) {
-	h := newHolder(t, "10.9.0.100", "10.9.0.1/24", "10.9.0.2/24")
-	var late []func()
-	h.address.gate.aside = func(do func()) { late = append(late, do) }
-	built := func(when string, want bool) {
-		t.Helper()
-		if said := h.tables(); strings.Contains(said, "trivet") != want {
-			t.Errorf("in-turn: %s: %q", when, said)
-		}
-	}
-	ask := func() {
-		t.Helper()
-		h.Do(func() error { _, err := h.address.Conflict(t.Context(), silence/3); return err })
-	}
-	run := func() {
-		t.Helper()
-		h.Do(func() error { late[0](); return nil })
-		late = late[1:]
-	}
-	ask()
-	run()
-	built("the neighbours are asked", true)
-	ask()
-	h.remove()
-	run()
-	built("built too late", true) // those of before
-	run()
-	built("removed", false)
-	ask()
-	h.remove()
-	late[0], late[1] = late[1], late[0]
-	run()
-	run()
-	built("built after the address was dropped", false)
-	h.do(h.address.gate.Arm, shown)
-	h.remove()
-	h.do(h.address.gate.Arm, shown)
-	run()
-	built("removed too late", true)
-	h.do(h.address.gate.Open, shown)
 }
 
 // TestCloseOfflineTakesTheAddressAway is what follows a process that was killed: its

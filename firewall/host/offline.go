@@ -23,7 +23,7 @@ func CloseOffline(ctx context.Context, c config.Config) error {
 
 // removeAddress takes away what a peer left of the floating IP, and what gates it: that
 // would keep another program silent that carries the address from now on.
-func removeAddress(ctx context.Context, c config.FloatingIP) (err error) {
+func removeAddress(ctx context.Context, c config.FloatingIP) error {
 	if c.Address == "" {
 		return nil
 	}
@@ -31,11 +31,7 @@ func removeAddress(ctx context.Context, c config.FloatingIP) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	if err := a.Withdraw(ctx); err != nil || a.gate == nil {
-		return err
-	}
-	return a.gate.tables.Remove(ctx)
+	return errors.Join(a.Withdraw(ctx), a.Close(ctx))
 }
 
 func closeDoor(ctx context.Context, c config.Config) error {

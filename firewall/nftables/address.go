@@ -11,6 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// setHeld has the address while this host holds it, or did when its process died; only
+// then the lease is asked.
+const setHeld = "held"
+
 // AddressTable is the name of the tables that gate the floating IP: of family inet, and
 // for an IPv4 address of family arp as well.
 const AddressTable = "trivet_address"
@@ -27,6 +31,7 @@ var (
 // an element of a set ends on the millisecond, and can be swapped
 // (docs/design.md#address). What is gated is all that has the address for its sender:
 // answers to ARP and neighbour solicitations, which name it, and packets of every kind.
+// From Arm to Release, that is: before and behind these the tables change nothing.
 type Address struct{ filters []*Filter }
 
 // NewAddress returns the gate of an address. It changes nothing yet.
@@ -60,27 +65,34 @@ type sending struct {
 
 func addressFilter(family byte, ip, nowhere netip.Addr, s sending) *Filter {
 	f := emptyFilter(table{family, AddressTable}, [][]byte{ip.AsSlice()})
-	f.planned, f.probe = s.plan(ip), s.plan(nowhere)
+	f.held, f.planned, f.probe = setHeld, s.plan(ip), s.plan(nowhere)
 	return f
 }
 
-// plan is a table that drops what is sent from the address unless the lease has it.
+// plan is a table that drops what is sent from the address, while this host holds it,
+// unless the lease has it.
 func (s sending) plan(ip netip.Addr) skeleton {
 	k := skeleton{
 		sets: []set{
 			newSet(setLease, s.address, unix.NFT_SET_TIMEOUT, 0), newSet(setArm, s.address, unix.NFT_SET_TIMEOUT, 0),
+			newSet(setHeld, s.address, 0, 0),
 		},
 		chains: []chain{{name: chainOutput, kind: "filter", hook: s.hook, priority: priority,
 			policy: uint32(nftables.ChainPolicyAccept)}},
 	}
-	k.add(chainOutput, s.load, is(ip.AsSlice()), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
+	k.add(chainOutput, s.load, is(ip.AsSlice()), lookup(setHeld, true), lookup(setLease, false),
+		verdict(expr.VerdictDrop, ""))
 	return k
 }
 
-// Supported says why the kernel cannot gate the address; nil if it can.
-func (a *Address) Supported(ctx context.Context) error {
+// Build builds the tables that are missing or not ours, or says why the kernel cannot have
+// them.
+func (a *Address) Build(ctx context.Context) error {
 	for _, f := range a.filters {
 		if err := f.Supported(ctx); err != nil {
+			return err
+		}
+		if err := f.Mend(ctx); err != nil {
 			return err
 		}
 	}
@@ -95,13 +107,9 @@ func (a *Address) Hide(ctx context.Context) error {
 	return a.each(ctx, func(f *Filter) netlink.Message { return f.flushSet(setLease) })
 }
 
-// Mend builds the tables that are missing or not ours, all sets empty.
-func (a *Address) Mend(ctx context.Context) error {
-	errs := make([]error, len(a.filters))
-	for i, f := range a.filters {
-		errs[i] = f.Mend(ctx)
-	}
-	return errors.Join(errs...)
+// Release ends what Arm began: the lease is not asked any more.
+func (a *Address) Release(ctx context.Context) error {
+	return a.each(ctx, func(f *Filter) netlink.Message { return f.flushSet(setHeld) })
 }
 
 // Remove deletes the tables, so that another program may carry the address on this host.

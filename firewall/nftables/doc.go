@@ -47,16 +47,17 @@
 //	table inet trivet_address {
 //		set lease { type ipv4_addr; flags timeout; }
 //		set arm   { type ipv4_addr; flags timeout; }
+//		set held  { type ipv4_addr; }              # while this host holds the address; else nothing is dropped
 //		chain output {
 //			type filter hook output priority -10; policy accept;
-//			nfproto ipv4, ip saddr ADDRESS != @lease drop
+//			nfproto ipv4, ip saddr ADDRESS, ip saddr @held, ip saddr != @lease drop
 //		}
 //	}
 //	table arp trivet_address {
-//		set lease, set arm
+//		set lease, set arm, set held
 //		chain output {
 //			type filter hook output priority -10; policy accept;
-//			arp saddr ip ADDRESS != @lease drop
+//			arp saddr ip ADDRESS, arp saddr ip @held, arp saddr ip != @lease drop
 //		}
 //	}
 //

@@ -35,8 +35,10 @@ type Filter struct {
 	table   table
 	planned skeleton
 	probe   skeleton // the same for what no host has
-	// gated are the elements of the lease, sorted: what it lets through.
+	// gated are the elements of the lease, sorted: what it lets through. held is the set
+	// that Arm puts them into for good, "" for none.
 	gated [][]byte
+	held  string
 	ports *ports
 }
 

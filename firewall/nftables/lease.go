@@ -40,7 +40,11 @@ func (l *Lease) Arm(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	err := l.swap(ctx, func(f *Filter) []netlink.Message {
-		return append([]netlink.Message{f.flushSet(setArm)}, f.addElements(setArm, d, f.gated[0])...)
+		changes := append([]netlink.Message{f.flushSet(setArm)}, f.addElements(setArm, d, f.gated[0])...)
+		if f.held != "" {
+			changes = append(changes, f.ensureElements(f.held, f.gated...)...)
+		}
+		return changes
 	})
 	if errors.Is(err, unix.ENOENT) {
 		return l.missing(ctx, err)
