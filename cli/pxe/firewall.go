@@ -298,10 +298,10 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "close",
 		Short: "Shut this host's door from the configuration alone, before or after the peer runs",
-		Long: "Install the PXE filter of this host, shut, without a peer, a log or the network, and take away the floating\n" +
-			"IP that a killed peer left. For a unit that runs before the DHCP server starts, and after the peer has ended.\n" +
-			"No rule lets a machine through when it returns. A peer that\n" +
-			"runs and leads opens the door again by itself: stop it first.\n\n" +
+		Long: "Install the PXE filter of this host, shut, without a peer, a log or the network, and take away what a killed\n" +
+			"peer left of the floating IP. For a unit that runs before the DHCP server starts, and after the peer has ended.\n" +
+			"No rule lets a machine through when it returns. A peer that runs and leads opens the door again by itself: stop\n" +
+			"it first.\n\n" +
 			"With firewall.driver dnsmasq the files that dnsmasq may have read are rewritten, so that it ignores every machine. With --purge\n" +
 			"they are removed, and the directory is made if need be: at boot, before dnsmasq starts. A dnsmasq that runs does not notice what\n" +
 			"is removed; restart it then.",

@@ -18,7 +18,7 @@ import (
 // peer left of the floating IP, from the configuration alone: before a DHCP server starts,
 // and after the peer ended. To shut what is shut is a success. Driver Noop has no door.
 func CloseOffline(ctx context.Context, c config.Config) error {
-	return errors.Join(removeAddress(ctx, c.FloatingIP), closeDoor(ctx, c))
+	return errors.Join(closeDoor(ctx, c), removeAddress(ctx, c.FloatingIP)) // the door first
 }
 
 // removeAddress takes away what a peer left of the floating IP, and what gates it: that
