@@ -307,6 +307,26 @@ func TestGather(t *testing.T) {
 	}
 }
 
+// Trivet's own tables are found by family and name, among those of other programs.
+func TestTables(t *testing.T) {
+	g := gathering{o: Options{Table: "trivet_pxe", AddressTable: "trivet_address"}}
+	g.tables([]byte(`{"nftables": [{"metainfo": {"version": "1.0.6", "json_schema_version": 1}},
+		{"table": {"family": "ip", "name": "filter", "handle": 1}},
+		{"table": {"family": "arp", "name": "trivet_address", "handle": 2}},
+		{"table": {"family": "inet", "name": "trivet_address", "handle": 3}}]}`))
+	want := []string{"arp trivet_address", "inet trivet_address"}
+	if f := g.facts.Filter; f.NftTable || !slices.Equal(f.AddressTables, want) {
+		t.Errorf("tables of the address %q, that of the filter %v", f.AddressTables, f.NftTable)
+	}
+	g.tables([]byte(`{"nftables": [{"table": {"family": "inet", "name": "trivet_pxe", "handle": 4}}]}`))
+	if !g.facts.Filter.NftTable || len(g.gaps) > 0 {
+		t.Errorf("that of the filter %v, gaps %v", g.facts.Filter.NftTable, g.gaps)
+	}
+	if g.tables([]byte("Error: syntax")); len(g.gaps) != 1 {
+		t.Errorf("what is no list leaves %v", g.gaps)
+	}
+}
+
 func TestReadIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	large := write(t, dir, "large", strings.Repeat("a", maxFile+1))
