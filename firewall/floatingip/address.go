@@ -136,12 +136,7 @@ func (a *Address) Withdraw(ctx context.Context) error {
 
 // Given reports whether this host has the address as Put gives it.
 func (a *Address) Given(ctx context.Context) (bool, error) {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer k.Close()
-	found, err := k.entries(a.ip)
+	found, err := a.entries(ctx)
 	return slices.ContainsFunc(found, ends), err
 }
 
@@ -213,13 +208,18 @@ func (a *Address) Own(ctx context.Context) error {
 // Held reports whether the kernel has the address now, on any interface and in
 // any form: whether this host answers for it.
 func (a *Address) Held(ctx context.Context) (bool, error) {
+	found, err := a.entries(ctx)
+	return len(found) > 0, err
+}
+
+// entries lists where and how this host has the address.
+func (a *Address) entries(ctx context.Context) ([]netlink.Addr, error) {
 	k, err := openKernel(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer k.Close()
-	found, err := k.entries(a.ip)
-	return len(found) > 0, err
+	return k.entries(a.ip)
 }
 
 // hint adds to an error of the kernel what to do about it.

@@ -91,7 +91,7 @@ type Txn struct {
 // UnknownPassWait and UnknownAddressWait are the least Wait of a door that is not
 // known: a peer of an earlier history may have opened it after all that this log
 // saw, with the longest firewall.lease and firewall.freeze that a configuration may
-// set. The package firewall waits as long under these, for an address of IPv6.
+// set. The package firewall waits as long under these, for an address that no kernel gates.
 const (
 	UnknownPassWait    = 9600 * time.Millisecond
 	UnknownAddressWait = 10800 * time.Millisecond
