@@ -182,10 +182,24 @@ func (p *process) status(ctx context.Context) (out api.Status, err error) {
 
 // awaitReady waits until the peer answers, is ready and has applied index.
 func (p *process) awaitReady(ctx context.Context, index uint64) error {
-	return until(ctx, p.name+" to be ready", func() bool {
+	err := until(ctx, p.name+" to be ready", func() bool {
 		s, err := p.status(ctx)
 		return err == nil && s.Ready && s.Index >= index
 	})
+	if err != nil {
+		return fmt.Errorf("%w; %s", err, p.lastWords())
+	}
+	return nil
+}
+
+// lastWords is the end of what the peer has logged: why it does not run, if it does not.
+func (p *process) lastWords() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return "its log cannot be read: " + err.Error()
+	}
+	const most = 1000
+	return fmt.Sprintf("its log ends with:\n%s", text[max(0, len(text)-most):])
 }
 
 // end stops the peer for good; it may be ended already.

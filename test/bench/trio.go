@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/trivet-ha/trivet/test/sandbox/trio"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // size is how many peers a cluster has here.
@@ -73,16 +73,18 @@ func until(ctx context.Context, what string, cond func() bool) error {
 	return nil
 }
 
-// freePorts returns loopback addresses whose TCP ports were free a moment ago.
+// freePorts returns loopback addresses of ports that nothing else gets until this program
+// ends. An ephemeral port would not do: a connection from one of an attack's many addresses
+// may have held it, and for a minute after its end a peer that listens on every address of
+// the host is refused.
 func freePorts(n int) ([]string, error) {
 	var out []string
 	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		address, _, err := testenv.ReservePort()
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer ln.Close()
-		out = append(out, ln.Addr().String())
+		out = append(out, address)
 	}
 	return out, nil
 }
