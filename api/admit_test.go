@@ -233,3 +233,23 @@ func TestRefusedChangesOfAReaderDoNotFillTheLog(t *testing.T) {
 		}
 	})
 }
+
+// A flood of changes has not the pace of reads, however soon each is answered.
+func TestChangesArePacedByWhatTheyCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := (&Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Logger: slog.New(slog.DiscardHandler)}).Handler()
+		flood := func(method, address string) time.Duration {
+			began := time.Now()
+			for range 20_000 {
+				r := httptest.NewRequest(method, statusPath, http.NoBody)
+				r.RemoteAddr = address
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			return time.Since(began)
+		}
+		reads, changes := flood(http.MethodGet, "192.0.2.1:1"), flood(http.MethodPost, "192.0.2.2:1")
+		if changes < reads+2*time.Second {
+			t.Errorf("request-change: 20000 reads were answered within %v, as many changes within %v", reads, changes)
+		}
+	})
+}

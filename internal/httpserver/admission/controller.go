@@ -50,6 +50,7 @@ type Caller struct {
 	Port   Port
 	Source netip.Prefix // the zero Prefix is the unix socket, for any Port
 	Known  bool         // it waits in a lane without those that are not
+	Change bool         // it asks for more than an answer, and costs the log as well; see changing
 	Until  time.Time    // it waits in no line any more; zero: as long as each line lets it
 }
 
@@ -118,6 +119,10 @@ const refusal = time.Second
 // its handler, write the answer and log. Measured: 40 to 80 µs, also of one that is
 // refused; without it 25,000 a second of the cheapest kind would count for nothing.
 const taking = 100 * time.Microsecond
+
+// changing is what a Request costs besides that asks for a change: the log's part on the
+// peer that leads. One that is refused has cost less; it asked for it.
+const changing = 300 * time.Microsecond
 
 // What a connection costs that begins: to accept it and make it ready, and by TLS to shake
 // hands as well.
@@ -231,6 +236,9 @@ func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Pl
 		caller.Port = Socket
 	}
 	p := &Place{of: c, caller: caller, extra: taking}
+	if caller.Change && class == Request {
+		p.extra += changing
+	}
 	return p, p.enter(ctx, class)
 }
 

@@ -54,6 +54,25 @@ func TestTheCheapestRequestCounts(t *testing.T) {
 	}
 }
 
+// A change counts for its part of the log, so that a flood of them, refused or not, has not
+// the pace of reads.
+func TestAChangeCountsForTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewController()
+		const requests = 64_000
+		took := cheap(requests, 1, func(source int) error {
+			p, err := c.Admit(t.Context(), Request, Caller{Source: numbered(source), Change: true})
+			if err == nil {
+				p.Leave()
+			}
+			return err
+		})
+		if want := least(places[Request].All, requests*(taking+changing)); took < want*9/10 {
+			t.Errorf("request-change: %d changes were answered within %v, want some %v", requests, took, want)
+		}
+	})
+}
+
 // What no route has admitted counts as a stranger's, and what one has does not count twice.
 func TestARequestWithoutAPlaceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
