@@ -137,6 +137,7 @@ type effects struct {
 
 // running are the goroutines of a Core.
 type running struct {
+	began   time.Time          // from which on the rounds of all loops are counted
 	stopRun context.CancelFunc // ends the leader loop
 	stopAll context.CancelFunc // ends session and fitness
 	runner  sync.WaitGroup
@@ -256,7 +257,8 @@ func closeDoor(o CoreOptions) {
 }
 
 func (c *Core) startDuties(lost orphan, removed func()) {
-	ctx, stopAll := context.WithCancel(context.Background())
+	c.began = time.Now()
+	ctx, stopAll := context.WithCancel(pace.Together(context.Background(), c.began))
 	runCtx, stopRun := context.WithCancel(ctx)
 	c.stopAll, c.stopRun = stopAll, stopRun
 	c.runner.Go(func() { c.Runner.Run(runCtx) })

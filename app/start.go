@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -264,7 +265,7 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 
 // startServices starts what this peer does besides answering.
 func (p *Peer) startServices(keys cluster.Ring) {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(pace.Together(context.Background(), p.core.began))
 	p.opened.addFunc("background work", stop)
 	ring := cluster.NewRingFollower(cluster.RingOptions{
 		Peer: p.core.Store.ID(), Now: keys, View: p.core.Store.View, Do: p.core.Session, Logger: p.opts.Logger,

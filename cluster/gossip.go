@@ -24,6 +24,9 @@ import (
 // raft and sessions decide who is alive, since gossip takes 7 s to notice.
 const (
 	rejoinEvery = 10 * time.Second
+	// gossipEvery is how often a peer looks whether it has something to tell; well within
+	// leaveLimit.
+	gossipEvery = 500 * time.Millisecond
 	// reclaimAfter is after how long the name of a dead peer may come back with
 	// another address; one that left may at once.
 	reclaimAfter = 5 * time.Second
@@ -97,6 +100,7 @@ func NewGossip(o GossipOptions) (*Gossip, error) {
 	c.Name, c.Keyring = o.ID, g.keys
 	c.DeadNodeReclaimTime = reclaimAfter
 	c.TCPTimeout = streamLimit
+	c.GossipInterval = gossipEvery
 	c.Delegate = metaDelegate(meta)
 	c.Alive, c.Merge = g, g
 	c.Logger = slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug)

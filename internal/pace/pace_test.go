@@ -2,6 +2,7 @@ package pace
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,47 @@ func TestPace(t *testing.T) {
 		}
 		if want := []time.Duration{1, 2, 3}; !same(rounds, want) || time.Since(began) != 3*time.Second {
 			t.Errorf("after a second: %v until %v, want %v", rounds, time.Since(began), want)
+		}
+	})
+}
+
+// Rounds of loops that go together begin at the same moments, wherever each loop began; a
+// process that does nothing else wakes up for the shortest period alone.
+func TestTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		origin := time.Now()
+		ctx = Together(ctx, origin)
+		var mu sync.Mutex
+		wakes := make(map[time.Duration]int) // by when
+		var loops sync.WaitGroup
+		loop := func(rounds func(yield func() bool)) {
+			for range rounds {
+				mu.Lock()
+				wakes[time.Since(origin)]++
+				mu.Unlock()
+			}
+		}
+		for n, period := range []time.Duration{100, 200, 400, 500, 1000} {
+			time.Sleep(17 * time.Millisecond)
+			began := time.Since(origin)
+			loops.Go(func() { loop(After(ctx, period*time.Millisecond)) })
+			if n == 0 {
+				loops.Go(func() { loop(Every(ctx, period*time.Millisecond)) })
+				synctest.Wait()
+				mu.Lock()
+				if wakes[began] != 1 {
+					t.Errorf("pace-together: the first round of a loop began %v, want one at once", wakes)
+				}
+				clear(wakes)
+				mu.Unlock()
+			}
+		}
+		loops.Wait()
+		if len(wakes) > 100 || wakes[2*time.Second] != 6 {
+			t.Errorf("pace-together: six loops woke at %d moments in ten seconds, %d of them after two seconds", len(wakes),
+				wakes[2*time.Second])
 		}
 	})
 }
