@@ -16,9 +16,7 @@ func admitted(by *admission.Controller, class admission.Class, callerOf func(ech
 	h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		caller := callerOf(c)
-		caller.Change = r.Method != http.MethodGet && r.Method != http.MethodHead
-		place, err := by.Admit(r.Context(), class, caller)
+		place, err := by.Admit(r.Context(), class, callerOf(c))
 		if err != nil {
 			return err
 		}

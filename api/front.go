@@ -148,10 +148,11 @@ func (f Front) admit(next echo.HandlerFunc) echo.HandlerFunc {
 // proved, or a user of the page.
 func controlCaller(ctx echo.Context) admission.Caller {
 	r := ctx.Request()
+	change := r.Method != http.MethodGet && r.Method != http.MethodHead
 	if made, ok := r.Context().Value(pageKey{}).(*call); ok {
-		return admission.Caller{Source: made.source, Known: made.caller.Role == RoleAdmin}
+		return admission.Caller{Source: made.source, Known: made.caller.Role == RoleAdmin, Change: change}
 	}
-	return admission.Caller{Source: admission.SourceOf(parseAddress(r.RemoteAddr)), Known: true}
+	return admission.Caller{Source: admission.SourceOf(parseAddress(r.RemoteAddr)), Known: true, Change: change}
 }
 
 // OnSocket reports whether a call of the control interface came by the unix socket.

@@ -108,13 +108,15 @@ func callerOf(c echo.Context) Caller {
 	return caller
 }
 
-// admitted runs h in a place of a class. A dear read waits for the quorum before it
-// takes one: a place computes, and must not stand idle while there is no leader.
-func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.HandlerFunc {
+// admitted runs h, for requests of this method, in a place of their class. A dear read waits
+// for the quorum before it takes one: a place computes, and must not stand idle while there is
+// no leader.
+func (i *Inspector) admitted(r *resource, method string, h echo.HandlerFunc) echo.HandlerFunc {
+	class, change := r.class(method), method != http.MethodGet && !r.shares
 	in := admitted(i.Admission, class, func(c echo.Context) admission.Caller {
 		proved, _ := c.Get(provedKey).(bool)
 		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies),
-			Known: proved && callerOf(c).Role == RoleAdmin}
+			Known: proved && callerOf(c).Role == RoleAdmin, Change: change}
 		if class == admission.Callback {
 			caller.Until = waitEnd(c.Request())
 		}

@@ -70,7 +70,7 @@ func (i *Inspector) leaseResources(documents bodies) []resource {
 		{path: "/v1/leases", reader: true, cost: admission.Dear, get: leaseErrors(l.listLeases)},
 		{path: "/v1/leases/:lease", reader: true, cost: admission.Request, get: leaseErrors(l.showLease),
 			put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
-		{path: "/v1/leases/:lease/renew", post: leaseErrors(l.renewLease)},
+		{path: "/v1/leases/:lease/renew", shares: true, post: leaseErrors(l.renewLease)},
 		{path: "/v1/kv", cost: admission.Dear, get: leaseErrors(l.listValues)},
 		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue),
 			remove: leaseErrors(l.removeValue)},

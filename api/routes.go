@@ -59,6 +59,7 @@ type resource struct {
 	public bool            // no credentials are asked for
 	reader bool            // who may only read may GET it; all else is for admins
 	cost   admission.Class // of GET, and of a callback
+	shares bool            // what many callers POST is one entry of the log
 	get    echo.HandlerFunc
 	post   echo.HandlerFunc
 	put    echo.HandlerFunc
@@ -125,22 +126,22 @@ func (i *Inspector) route(e *echo.Echo, r resource, strangers *unproved) {
 		read, change = RoleNone, RoleNone
 	}
 	if r.get != nil {
-		get := i.protected(read, i.admitted(r.class(http.MethodGet), r.get))
+		get := i.protected(read, i.admitted(&r, http.MethodGet, r.get))
 		e.GET(r.path, get)
 		e.HEAD(r.path, get) // net/http leaves the body out
 		allow = append(allow, http.MethodGet, http.MethodHead)
 	}
 	if r.post != nil {
-		e.POST(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(r.class(http.MethodPost), r.post)))))
+		e.POST(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(&r, http.MethodPost, r.post)))))
 		allow = append(allow, http.MethodPost)
 	}
 	if r.put != nil {
-		e.PUT(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(r.class(http.MethodPut), r.put)))))
+		e.PUT(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(&r, http.MethodPut, r.put)))))
 		allow = append(allow, http.MethodPut)
 	}
 	if r.remove != nil {
 		e.DELETE(r.path, i.audited(strangers,
-			sameSite(i.protected(change, i.admitted(r.class(http.MethodDelete), r.remove)))))
+			sameSite(i.protected(change, i.admitted(&r, http.MethodDelete, r.remove)))))
 		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
