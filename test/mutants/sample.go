@@ -30,7 +30,7 @@ func further(dir string) []stage {
 	all := map[string][]stage{
 		"client/lease": {simulated("Lease|Linearizable|Sidecars")},
 		"cluster": {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"),
-			{pkg: "./test/attacktest", run: "."}},
+			{pkg: "./test/attacktest", run: peersPort}},
 		"failover": {simulated("Failover|SilentAPI|SwitchedOn")},
 		"firewall": {asRoot("./firewall/..."),
 			simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
@@ -38,7 +38,7 @@ func further(dir string) []stage {
 		"fsm":                 {{pkg: "./fsm", run: "."}, simulated(".")}, // the machine tests the domains below it
 		"raftstore/leader":    {simulated("Losses|HandedOn|Maintenance|Observer|Demoted|Door|Planned|Clocks")},
 		"lease":               {simulated("Lease|Linearizable|Sidecars")},
-		"cluster/pki":         {{pkg: "./cluster", run: "."}, {pkg: "./test/attacktest", run: "."}},
+		"cluster/pki":         {{pkg: "./cluster", run: "."}, {pkg: "./test/attacktest", run: peersPort}},
 		"raftstore": {simulated(
 			"Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
 	}
@@ -50,6 +50,9 @@ func further(dir string) []stage {
 	return nil
 }
 
+// peersPort names the attacks on the peers' port, and by those who were peers.
+const peersPort = "Clocks|Certificate|Flood|Founded|Former|Lost|HTTP2|Stalled|Unfinished|Peer|Revoked|Expired|RolledBack|Copy"
+
 // simulated are tests of the simulation.
 func simulated(run string) stage {
 	return stage{pkg: "./test/simtest", run: run, args: []string{"-short"}}
@@ -60,7 +63,7 @@ func asRoot(pkg string) stage { return stage{pkg: pkg, run: "."} }
 
 // Bounds of a mutated run: a fault may make tests wait for ever.
 const (
-	limitFactor = 3 // times what the run took without the fault
+	limitFactor = 3 // times what the run takes without the fault
 	limitLeast  = 20 * time.Second
 )
 
@@ -70,7 +73,7 @@ type sampler struct {
 	own bool // by a package's own tests alone
 
 	mu   sync.Mutex
-	took map[string]func() (time.Duration, error) // of each package's own tests, without a fault
+	took map[string]func() (time.Duration, error) // of each run of tests, without a fault
 }
 
 // sample chooses n of the faults; the same seed chooses the same ones of the same
@@ -108,7 +111,7 @@ func (s *sampler) run(ctx context.Context, dirs []string, n int, seed uint64, li
 	return judgeSample(ctx, s, chosen, stdout)
 }
 
-// judgeFault runs the tests with the fault in, and stops at
+// judgeFault runs the tests with the fault in, those of its package first, and stops at
 // the first run that fails. why of a caught one names that run, of a survivor it
 // is the difference.
 func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
@@ -116,24 +119,12 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	took, err := s.duration(ctx, f.pkg())
-	if err != nil {
-		return verdict{}, err
+	stages := []stage{{pkg: f.pkg(), run: "."}}
+	if !s.own {
+		stages = append(stages, further(path.Dir(f.file))...)
 	}
-	v, err := s.stage(ctx, Mutant{File: f.file, Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, content,
-		min(s.timeout, limitLeast+limitFactor*took))
-	if err != nil || v.outcome != survived {
-		return v, err
-	}
-	if s.own {
-		return verdict{outcome: survived, why: diff}, nil
-	}
-	for _, next := range further(path.Dir(f.file)) {
-		m := Mutant{File: f.file, Package: next.pkg, Run: next.run, Args: append([]string{"-failfast"}, next.args...)}
-		if err := s.checkBaseline(ctx, m); err != nil {
-			return verdict{}, err
-		}
-		v, err := s.stage(ctx, m, content, s.timeout)
+	for _, of := range stages {
+		v, err := s.judgeBy(ctx, of, f, content)
 		if err != nil || v.outcome != survived {
 			return v, err
 		}
@@ -141,38 +132,64 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	return verdict{outcome: survived, why: diff}, nil
 }
 
-// stage is one run of tests with a fault in.
-func (s *sampler) stage(ctx context.Context, m Mutant, source []byte, limit time.Duration) (verdict, error) {
-	output, err := s.test(ctx, m, source, limit)
-	switch {
-	case ctx.Err() != nil:
-		return verdict{}, ctx.Err()
-	case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
-		return verdict{outcome: broken, why: "it does not compile", output: output}, nil
-	case err != nil:
-		return verdict{outcome: caught, why: m.Package}, nil
+// judgeBy runs tests with a fault in. It may make them wait for ever, so they have three times
+// what they take without it. A run that ends by that counts where they are as fast as ever, and
+// is made once more where the machine has become slower since they were measured.
+func (s *sampler) judgeBy(ctx context.Context, of stage, f fault, source []byte) (verdict, error) {
+	m := of.mutant()
+	m.File, m.Args = f.file, append([]string{"-failfast"}, m.Args...)
+	took, err := s.duration(ctx, of)
+	for err == nil {
+		output, failed := s.test(ctx, m, source, limitLeast+limitFactor*took)
+		switch {
+		case ctx.Err() != nil:
+			return verdict{}, ctx.Err()
+		case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
+			return verdict{outcome: broken, why: "it does not compile", output: output}, nil
+		case failed == nil:
+			return verdict{outcome: survived}, nil
+		case !strings.Contains(output, timedOut):
+			return verdict{outcome: caught, why: m.Package}, nil
+		}
+		before := took
+		if took, err = s.measure(ctx, of); err == nil && took <= before {
+			return verdict{outcome: caught, why: m.Package}, nil
+		}
 	}
-	return verdict{outcome: survived}, nil
+	return verdict{}, err
 }
 
-// duration runs a package's own tests without a fault, once, and returns how long that
-// takes, with their build.
-func (s *sampler) duration(ctx context.Context, pkg string) (time.Duration, error) {
+// timedOut is what a program of tests says that ends by its time limit.
+const timedOut = "panic: test timed out after"
+
+// mutant is the run of tests.
+func (s stage) mutant() Mutant { return Mutant{Package: s.pkg, Run: s.run, Args: s.args} }
+
+// duration returns how long a run of tests takes without a fault, measured once.
+func (s *sampler) duration(ctx context.Context, of stage) (time.Duration, error) {
+	key := of.mutant().baseline()
 	s.mu.Lock()
-	run, known := s.took[pkg]
+	run, known := s.took[key]
 	if !known {
-		run = sync.OnceValues(func() (time.Duration, error) {
-			start := time.Now()
-			output, err := s.test(ctx, Mutant{Package: pkg, Run: "."}, nil, s.timeout)
-			if err != nil {
-				return 0, fmt.Errorf("without a mutant, go test %s: %w\n%s", pkg, err, tail(output, detailLines))
-			}
-			return time.Since(start), nil
-		})
-		s.took[pkg] = run
+		run = sync.OnceValues(func() (time.Duration, error) { return s.measure(ctx, of) })
+		s.took[key] = run
 	}
 	s.mu.Unlock()
 	return run()
+}
+
+// measure makes a run of tests without a fault, which must pass, and returns how long that
+// takes, with their build.
+func (s *sampler) measure(ctx context.Context, of stage) (time.Duration, error) {
+	m, start := of.mutant(), time.Now()
+	output, err := s.test(ctx, m, nil, s.timeout)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("without a mutant, go test %s: %w\n%s", m.baseline(), err, tail(output, detailLines))
+	case strings.Contains(output, "no tests to run"):
+		return 0, fmt.Errorf("go test %s runs no test", m.baseline())
+	}
+	return time.Since(start), nil
 }
 
 // judgeSample judges the faults, prints a line for each in order, then what
