@@ -31,8 +31,8 @@ func (w *watch) armAddress(ctx context.Context) bool {
 	return err == nil
 }
 
-// unshown drops the address because its lease could not be written: the next turn takes
-// it again. The door does not depend on it.
+// unshown drops the address because it, or its lease, could not be written: the next turn
+// takes it again. The door does not depend on it.
 func (w *watch) unshown(err error) {
 	w.g.failing.Warn("show floating IP failed, retrying", "address", w.g.o.AddressText, "err", err)
 	w.dropAddress(err.Error())
@@ -49,7 +49,8 @@ func (w *watch) writeAddress(ctx context.Context, t0 time.Time) error {
 	limited, cancel := context.WithDeadline(ctx, t0.Add(freshAddress))
 	defer cancel()
 	if err := w.g.o.Address.Put(limited, addressLife); err != nil {
-		return fmt.Errorf("put the floating IP: %w", err)
+		w.unshown(fmt.Errorf("put it on the interface: %w", err))
+		return nil
 	}
 	if late := time.Since(t0); late > freshAddress {
 		w.dropAddress("written too late after its proof")

@@ -2,6 +2,7 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,4 +226,23 @@ func TestAddressWithoutAGate(t *testing.T) {
 			t.Errorf("shown-by-lease: lease %v: others wait for %v longer than what is shown may last", l, d)
 		}
 	}
+}
+
+// TestAddressThatCannotBePut leaves the door as it is: to a host without IPv6 machines boot.
+func TestAddressThatCannotBePut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.silence = 100 * time.Millisecond
+		r.kernel = func(what string) error {
+			if what == "put" {
+				return errors.New("permission denied: IPv6 is off on this interface")
+			}
+			return nil
+		}
+		r.lead()
+		r.guard(10*time.Second, func(*Guard) {})
+		if opened := r.count("open"); opened != 1 || r.count("put") < 10 {
+			t.Errorf("door-alone: in ten seconds the door was opened %d times, the address put %d times", opened, r.count("put"))
+		}
+	})
 }

@@ -58,8 +58,7 @@ func New(conf config.FloatingIP) (*Address, error) {
 // that is stopped right behind this last look writes when it goes on, so the
 // caller looks at the clock again, and calls Remove if it was too late.
 //
-// Remove has to have succeeded once before: Put gives an address that another
-// program set on the interface the same short life.
+// An address that is this host's own stays as it is: the error is ErrForeign.
 func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 	if valid < time.Second || valid > maxValid || valid%time.Second != 0 {
 		return fmt.Errorf("floating address for %v: the kernel counts whole seconds, and here from 1 to %d", valid,
@@ -72,6 +71,9 @@ func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 	defer k.Close()
 	at, err := k.station(a.iface)
 	if err != nil {
+		return err
+	}
+	if err := a.own(k); err != nil {
 		return err
 	}
 	if err := ended(ctx); err != nil {
@@ -193,6 +195,10 @@ func (a *Address) Own(ctx context.Context) error {
 		return err
 	}
 	defer k.Close()
+	return a.own(k)
+}
+
+func (a *Address) own(k *kernel) error {
 	found, err := k.entries(a.ip)
 	if err != nil {
 		return err

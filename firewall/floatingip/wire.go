@@ -23,7 +23,8 @@ const lastLook = 5 * time.Millisecond
 
 // Announce announces to the neighbours that this host has the address, in every
 // form that they may heed. A host that does not have it announces nothing: the
-// error is ErrNotHeld. It takes 5 to 25 ms, most of it to close the socket.
+// error is ErrNotHeld; nor does it when ctx has ended or its deadline has passed. It takes 5
+// to 25 ms, most of it to close the socket.
 func (a *Address) Announce(ctx context.Context) error {
 	k, err := openKernel(ctx)
 	if err != nil {
@@ -47,7 +48,11 @@ func (a *Address) Announce(ctx context.Context) error {
 	}
 	defer w.Close()
 	for _, frame := range announcements(a.ip, at.mac) {
-		if err := w.Send(frame); err != nil {
+		err := ended(ctx) // what the socket sends, nothing gates
+		if err == nil {
+			err = w.Send(frame)
+		}
+		if err != nil {
 			return fmt.Errorf("announce %s on %s: %w", a.ip, a.iface, err)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 // business.
 type Address struct {
 	*floatingip.Address
-	gate *gate // nil: this kernel cannot have one
+	tables *nftables.Address
+	gate   *gate // nil: this kernel cannot have one
 }
 
 // gate is the lease of the address, and its tables.
@@ -44,13 +45,14 @@ func NewAddress(c config.FloatingIP, log *slog.Logger) (*Address, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
-	tables := nftables.NewAddress(ip)
-	if err := tables.Build(ctx); err != nil {
+	a := &Address{Address: address, tables: nftables.NewAddress(ip)}
+	if err := a.tables.Build(ctx); err != nil {
 		log.Warn("gate floating IP failed; after a fault of this host another waits a second more before it takes the address",
 			"address", c.Address, "err", err)
-		return &Address{Address: address}, nil
+		return a, nil
 	}
-	return &Address{address, &gate{tables.Lease(), tables, address}}, nil
+	a.gate = &gate{a.tables.Lease(), a.tables, address}
+	return a, nil
 }
 
 // Lease is what lets the address out of this host; nil if this kernel cannot gate it.
@@ -64,38 +66,53 @@ func (a *Address) Lease() firewall.Swap {
 // Close removes the tables unless this host has the address still that Put gave it, and
 // lets go of the kernel's socket.
 func (a *Address) Close(ctx context.Context) error {
-	if a.gate == nil {
-		return nil
+	var closed error
+	if a.gate != nil {
+		closed = a.gate.Lease.Close()
 	}
-	closed := a.gate.Lease.Close()
-	left, err := a.Given(ctx)
-	if err == nil && !left {
-		err = a.gate.tables.Remove(ctx)
-	}
-	return errors.Join(closed, err)
+	return errors.Join(closed, removeTables(ctx, a.Address, a.tables))
 }
+
+// removeTables removes the tables unless this host has the address still that Put gave it.
+func removeTables(ctx context.Context, a *floatingip.Address, tables *nftables.Address) error {
+	if left, err := a.Given(ctx); err != nil || left {
+		return err
+	}
+	return tables.Remove(ctx)
+}
+
+// releaseLimit bounds the end of what gates the address, which has a time of its own: the
+// kernel may have taken all that there was for the address.
+const releaseLimit = time.Second
 
 // Remove implements firewall.Address: the neighbours lose the address first, because the
 // kernel may take its time with the rest. When this host does not have it any more, or has
 // it as its own, nothing is gated.
 func (a *Address) Remove(ctx context.Context) error {
-	if a.gate == nil {
-		return a.Address.Remove(ctx)
-	}
-	hidden, err := a.gate.tables.Hide(ctx), a.Address.Remove(ctx)
+	hidden, err := a.tables.Hide(ctx), a.Address.Remove(ctx)
 	if err != nil && !errors.Is(err, floatingip.ErrForeign) {
 		return errors.Join(hidden, err)
 	}
-	return errors.Join(err, a.gate.tables.Release(ctx))
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	if a.gate == nil { // a part of the tables, or those of a process that was killed, may be there
+		return errors.Join(err, a.tables.Remove(own))
+	}
+	return errors.Join(err, a.tables.Release(own))
 }
 
 // Arm implements firewall.Swap. It builds what is missing of the tables, or is not ours.
-// An address that is this host's own it does not gate: that would cut the host off.
+// An address that is this host's own it does not gate: that would cut the host off. While it
+// cannot tell, the gate stays as it is.
 func (g *gate) Arm(ctx context.Context, d time.Duration) error {
-	if err := g.address.Own(ctx); err != nil {
+	err := g.address.Own(ctx)
+	if errors.Is(err, floatingip.ErrForeign) {
 		return errors.Join(err, g.tables.Release(ctx))
 	}
-	if err := g.Lease.Shut(ctx); err != nil {
+	if err == nil {
+		err = g.Lease.Shut(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	return g.Lease.Arm(ctx, d)

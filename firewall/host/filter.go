@@ -120,11 +120,11 @@ func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout
 		return dnsmasqFilter(ctx, c, layout, log)
 	}
 	f, lacks := nftablesFilter(ctx, layout, log) // auto
-	if lacks != nil {
-		f, err = iptablesFilter(ctx, layout, log)
-		err = join(lacks, err)
+	if lacks == nil || !nftables.Lacks(lacks) {  // else the next try would be of another driver
+		return f, lacks
 	}
-	return f, err
+	f, err = iptablesFilter(ctx, layout, log)
+	return f, join(lacks, err)
 }
 
 // join names both drivers' reasons, if the second failed, too.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/dnsmasq"
+	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/iptables"
 	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/nftables"
@@ -27,11 +27,15 @@ func removeAddress(ctx context.Context, c config.FloatingIP) error {
 	if c.Address == "" {
 		return nil
 	}
-	a, err := NewAddress(c, slog.New(slog.DiscardHandler)) // the peer says what the kernel cannot
+	a, err := floatingip.New(c)
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.Withdraw(ctx), a.Close(ctx))
+	ip, err := config.FloatingAddress(c.Address)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.Withdraw(ctx), removeTables(ctx, a, nftables.NewAddress(ip)))
 }
 
 func closeDoor(ctx context.Context, c config.Config) error {
@@ -63,6 +67,9 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 	}
 	if lacks == nil {
 		return sealNftables(ctx, layout)
+	}
+	if !nftables.Lacks(lacks) { // rules of iptables would stay, next to a filter that does not know them
+		return fmt.Errorf("firewall.driver: nftables: %w", lacks)
 	}
 	if err := sealIptables(ctx, layout); err != nil {
 		return errors.Join(fmt.Errorf("firewall.driver: nftables: %w", lacks), err)

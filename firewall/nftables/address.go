@@ -37,11 +37,13 @@ type Address struct{ filters []*Filter }
 // NewAddress returns the gate of an address. It changes nothing yet.
 func NewAddress(ip netip.Addr) *Address {
 	if ip.Is6() {
-		six := sending{unix.NF_INET_LOCAL_OUT, nftables.TypeIP6Addr, append(overFamily(unix.NFPROTO_IPV6), load(source6)...)}
+		six := sending{unix.NF_INET_POST_ROUTING, behindNAT, nftables.TypeIP6Addr,
+			append(overFamily(unix.NFPROTO_IPV6), load(source6)...)}
 		return &Address{[]*Filter{addressFilter(unix.NFPROTO_INET, ip, discard6, six)}}
 	}
-	four := sending{unix.NF_INET_LOCAL_OUT, nftables.TypeIPAddr, append(overFamily(unix.NFPROTO_IPV4), load(source4)...)}
-	arp := sending{hookARPOut, nftables.TypeIPAddr, load(sourceARP)}
+	four := sending{unix.NF_INET_POST_ROUTING, behindNAT, nftables.TypeIPAddr,
+		append(overFamily(unix.NFPROTO_IPV4), load(source4)...)}
+	arp := sending{hookARPOut, priority, nftables.TypeIPAddr, load(sourceARP)}
 	return &Address{[]*Filter{
 		addressFilter(unix.NFPROTO_INET, ip, reserved4, four), addressFilter(unix.NFPROTO_ARP, ip, reserved4, arp),
 	}}
@@ -58,10 +60,16 @@ const hookARPOut = 1
 
 // sending is where and how the rules of a family see who sends.
 type sending struct {
-	hook    uint32
-	address nftables.SetDatatype
-	load    []expr.Any // of the sender's address
+	hook     uint32
+	priority int32
+	address  nftables.SetDatatype
+	load     []expr.Any // of the sender's address
 }
+
+// behindNAT is a priority at which a packet has the source that it leaves with: also an
+// answer of a container, which this host forwards and gives its own address
+// (NF_IP_PRI_NAT_SRC is 100).
+const behindNAT = 110
 
 func addressFilter(family byte, ip, nowhere netip.Addr, s sending) *Filter {
 	f := emptyFilter(table{family, AddressTable}, [][]byte{ip.AsSlice()})
@@ -77,7 +85,7 @@ func (s sending) plan(ip netip.Addr) skeleton {
 			newSet(setLease, s.address, unix.NFT_SET_TIMEOUT, 0), newSet(setArm, s.address, unix.NFT_SET_TIMEOUT, 0),
 			newSet(setHeld, s.address, 0, 0),
 		},
-		chains: []chain{{name: chainOutput, kind: "filter", hook: s.hook, priority: priority,
+		chains: []chain{{name: chainOutput, kind: "filter", hook: s.hook, priority: s.priority,
 			policy: uint32(nftables.ChainPolicyAccept)}},
 	}
 	k.add(chainOutput, s.load, is(ip.AsSlice()), lookup(setHeld, true), lookup(setLease, false),
@@ -112,9 +120,25 @@ func (a *Address) Release(ctx context.Context) error {
 	return a.each(ctx, func(f *Filter) netlink.Message { return f.flushSet(setHeld) })
 }
 
-// Remove deletes the tables, so that another program may carry the address on this host.
+// Remove deletes the tables, so that another program may carry the address on this host. A
+// kernel without nf_tables has none.
 func (a *Address) Remove(ctx context.Context) error {
+	if none, err := a.lacksTables(ctx); none || err != nil {
+		return err
+	}
 	return a.each(ctx, func(f *Filter) netlink.Message { return f.table.remove() })
+}
+
+// lacksTables reports whether the kernel has no nf_tables.
+func (a *Address) lacksTables(ctx context.Context) (none bool, err error) {
+	s := a.filters[0].socket()
+	defer func() { err = errors.Join(err, s.close()) }()
+	switch _, err = generation(ctx, s); {
+	case errors.Is(err, unix.EPERM), ctx.Err() != nil:
+		return false, err
+	default:
+		return err != nil, nil
+	}
 }
 
 // each changes the tables that are there: mostly all of them, or none.

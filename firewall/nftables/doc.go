@@ -49,7 +49,7 @@
 //		set arm   { type ipv4_addr; flags timeout; }
 //		set held  { type ipv4_addr; }              # while this host holds the address; else nothing is dropped
 //		chain output {
-//			type filter hook output priority -10; policy accept;
+//			type filter hook postrouting priority 110; policy accept;
 //			nfproto ipv4, ip saddr ADDRESS, ip saddr @held, ip saddr != @lease drop
 //		}
 //	}

@@ -108,18 +108,30 @@ func (l *Lease) lapsed(ctx context.Context, err error) error {
 	return firewall.ErrLapsed
 }
 
-// missing returns what of the tables is not ours, or else otherwise.
+// missing returns what of the tables is not ours, or is not as Arm left it: a table that was
+// built again lets everything out. Else it returns otherwise.
 func (l *Lease) missing(ctx context.Context, otherwise error) error {
 	for _, f := range l.filters {
-		seen, err := f.readRules(ctx, l.socket)
+		seen, err := f.readRules(ctx, l.socket, f.heldSets()...)
 		if err == nil {
 			err = seen.err()
+		}
+		if err == nil && f.held != "" && len(seen.elements[f.held]) == 0 {
+			err = fmt.Errorf("%w: set %s of table %s is empty", firewall.ErrForeign, f.held, f.table)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return otherwise
+}
+
+// heldSets are the sets whose elements do not end.
+func (f *Filter) heldSets() []string {
+	if f.held == "" {
+		return nil
+	}
+	return []string{f.held}
 }
 
 // checkLife refuses what would never end: to the kernel, no timeout is for ever.

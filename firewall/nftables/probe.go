@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mdlayher/netlink"
@@ -11,8 +12,9 @@ import (
 )
 
 // Supported says why this filter cannot work here, naming the capability or the
-// kernel module that is missing; nil if it can. It builds, and removes at once,
-// a table of its own that filters nothing.
+// kernel module that is missing; nil if it can. It builds a table of its own that filters
+// nothing, and removes it in the same transaction: nothing is left of it, and processes that
+// ask at once do not meet.
 func (f *Filter) Supported(ctx context.Context) (err error) {
 	s := f.socket()
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -23,20 +25,30 @@ func (f *Filter) Supported(ctx context.Context) (err error) {
 	}
 	probe := *f
 	probe.table.name, probe.planned = f.table.name+"_probe", f.probe
-	if err := probe.Remove(ctx); err != nil {
+	if err := probe.Remove(ctx); err != nil { // an earlier version may have left one
 		return err
 	}
-	defer func() { err = errors.Join(err, probe.Remove(ctx)) }()
 	steps, err := probe.steps()
 	if err != nil {
 		return err
 	}
+	var built []netlink.Message
 	for _, step := range steps {
-		if err := s.commit(ctx, 0, step.changes...); err != nil {
+		built = append(built, step.changes...)
+		if err := s.commit(ctx, 0, append(slices.Clip(built), probe.table.remove())...); err != nil {
 			return fmt.Errorf("%s: %w", step.needs, err)
 		}
 	}
 	return nil
+}
+
+// Lacks reports whether an error of Supported says that the kernel cannot have the filter, and
+// not that this once it could not be asked, or would not.
+func Lacks(err error) bool {
+	var number unix.Errno
+	return errors.As(err, &number) && slices.Contains([]unix.Errno{
+		unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENOENT, unix.EINVAL, unix.ENOSYS,
+	}, number)
 }
 
 // step is a part of building a table, and what it needs of the kernel.
