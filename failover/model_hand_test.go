@@ -357,6 +357,9 @@ func (b bmc) Off(ctx context.Context, _ Machine) error {
 
 // On implements Device.
 func (b bmc) On(ctx context.Context, _ Machine) error {
+	if err := b.fails(ctx); err != nil {
+		return err
+	}
 	return b.h.do(ctx, "switch on", func() error {
 		b.h.w.note(b.h, "on", b.node, "")
 		if c := b.h.w.pcs[b.node]; c.deafToOn > 0 {

@@ -77,7 +77,7 @@ func (r rejudged) permitFirst(ctx context.Context, m kubestate.Remediation, p *p
 	case suspect:
 	case r.judge.Well(m.UID):
 		return r.back(ctx, m, p.node)
-	case begun && !r.signs.renews(m):
+	case begun && !r.renews(m):
 		// A peer that has no opinion just now does not make it alive.
 		return r.withhold(m, refusal{signsRail, why})
 	default:
@@ -106,7 +106,7 @@ func (r rejudged) permitAgain(ctx context.Context, m kubestate.Remediation, p *p
 	switch {
 	case r.judge.Well(m.UID):
 		return r.back(ctx, m, p.node)
-	case r.signs.renews(m) && !suspect:
+	case r.renews(m) && !suspect:
 		return r.withhold(m, refusal{"returns", "its Lease is renewed: it is waited for until it is Ready"})
 	case !booted && len(against) == 0:
 		p.given, p.asked = true, beforePower()
@@ -158,21 +158,44 @@ func (r rejudged) stillProven(ctx context.Context, m kubestate.Remediation) (goe
 }
 
 // renews reports whether this leader saw the Lease of a Node change within lease_age.
-func (l *lifeSigns) renews(m kubestate.Remediation) bool {
-	for _, w := range l.tracker.Look().Nodes {
+func (s *clusterController) renews(m kubestate.Remediation) bool {
+	for _, w := range s.tracker.Look().Nodes {
 		if w.UID == m.UID {
-			return w.Renewed >= 0 && w.Renewed < l.settings().Detection.LeaseAge
+			return w.Renewed >= 0 && w.Renewed < s.settings().Detection.LeaseAge
 		}
 	}
 	return false
 }
 
-// switchOff gives one command, which its device tries for minutes: the guard rails are
-// asked right before it, and as long as it lasts. One that forbids ends the tries.
+// switchOff gives one power-off command. What forbids it, or shows that the machine is
+// back, ends the tries of its device.
 func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Device, p permission) error {
+	return whileAllowed(ctx, func() []refusal {
+		return append(t.judge.refusals(m.UID, nil, p.asked), t.isBack(m, p)...)
+	}, func(ctx context.Context) error { return d.Off(ctx, t.machine) })
+}
+
+// isBack says what shows, since a permission was given, that its machine has booted or
+// lives. permit decides then what becomes of the remediation.
+func (t *target) isBack(m kubestate.Remediation, p permission) []refusal {
+	for _, n := range t.tracker.Look().Nodes {
+		if n.UID == m.UID && n.BootID != p.node.BootID {
+			return []refusal{{signsRail, "it has booted again"}}
+		}
+	}
+	suspect, alive := t.judge.Still(m.UID)
+	if suspect || m.WasOff && !t.renews(m) { // what was off is off still, as far as that is known
+		return nil
+	}
+	return []refusal{{signsRail, alive}}
+}
+
+// whileAllowed gives one command to a device, which tries it for minutes: what forbids it
+// is asked right before it, and as long as it lasts. A refusal ends the tries.
+func whileAllowed(ctx context.Context, ask func() []refusal, command func(context.Context) error) error {
 	allowed, forbid := context.WithCancelCause(ctx)
 	forbidden := func() bool {
-		why := t.judge.refusals(m.UID, nil, p.asked)
+		why := ask()
 		if len(why) > 0 {
 			forbid(errWithheld{why})
 		}
@@ -186,7 +209,7 @@ func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Devic
 		for pace.Wait(allowed, roundEvery) && !forbidden() {
 		}
 	})
-	err := d.Off(allowed, t.machine)
+	err := command(allowed)
 	withheld := context.Cause(allowed)
 	forbid(nil)
 	asking.Wait()
