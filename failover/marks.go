@@ -159,7 +159,7 @@ const offLife = 5 * time.Second
 type Shutdown struct {
 	Said bool // its kubelet did, and has not been Ready since, nor has the machine booted
 	// Off says that its kubelet fell silent and its devices, which were only asked, have
-	// said off since, more than once.
+	// said off since, more than once. What a device remembers does not count.
 	Off bool
 	// Proven says that the kubelet had answered this leader meanwhile, so that its
 	// silence is a sign, and that its Lease was not renewed since.

@@ -277,6 +277,9 @@ const (
 	// deviceLiesLate lies, and takes 3 s for each answer.
 	deviceLiesLate = "lies late"
 	deviceSaysOff  = "says off" // of another machine, from the beginning
+	// deviceRemembers says off from memory when it is only asked, of a machine that was
+	// switched on since.
+	deviceRemembers = "remembers"
 )
 
 // Name implements Device.
@@ -313,7 +316,8 @@ func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
 		c := b.h.w.pcs[b.node]
 		off := !c.on
 		switch {
-		case (c.fault == deviceLies || c.fault == deviceLiesLate) && c.offs > 0, c.fault == deviceSaysOff:
+		case (c.fault == deviceLies || c.fault == deviceLiesLate) && c.offs > 0, c.fault == deviceSaysOff,
+			c.fault == deviceRemembers && m.AskOnly:
 			off = true
 		case c.fault == deviceBlinks && len(c.reads) == 0:
 			off = true
@@ -329,6 +333,12 @@ func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
 		err = b.fails(ctx)
 	}
 	return p, err
+}
+
+// Asks implements Asker.
+func (b bmc) Asks() (yes bool) {
+	b.h.w.with(func() { yes = b.h.w.pcs[b.node].fault != deviceRemembers })
+	return yes
 }
 
 // Off implements Device.

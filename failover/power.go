@@ -81,6 +81,19 @@ type Comparer interface {
 	Uncompared(m Machine) string
 }
 
+// Asker is a Device that asks its machine also for AskOnly. What another one says then is
+// of any age, and proves nothing.
+type Asker interface {
+	// Asks reports whether it does. It may be called concurrently.
+	Asks() bool
+}
+
+// asks reports whether a device that is only asked asks the machine.
+func asks(d Device) bool {
+	a, may := d.(Asker)
+	return may && a.Asks()
+}
+
 // Uncompared says in a sentence why what a device says of a machine was compared with no
 // UUID, so that only its configuration or a name says which machine that is; "" if it was.
 func Uncompared(d Device, m Machine) string {

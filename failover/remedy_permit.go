@@ -132,7 +132,8 @@ func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bo
 	if !r.signs.silent(m) {
 		return false
 	}
-	return follower{r.clusterController}.readsOff(ctx, r.target.machine)
+	off, _ = follower{r.clusterController}.readsOff(ctx, r.target.machine)
+	return off
 }
 
 // stillProven goes on with a machine that was off where it got stuck, without another

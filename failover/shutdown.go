@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -31,7 +32,7 @@ func (f follower) followShutdowns(ctx context.Context) {
 	}
 	all := 0
 	for _, n := range f.tracker.Look().Nodes {
-		if all == maxFollowed || !f.toFollow(n) {
+		if all == maxFollowed || !f.toFollow(n) || !f.provable(n) {
 			continue
 		}
 		if all++; f.tracker.follow(n) {
@@ -54,6 +55,12 @@ func (f follower) toFollow(n WatchedNode) bool {
 	return !open || !m.WasOff || n.LeaseAge < f.settings().Detection.LeaseAge
 }
 
+// provable reports whether a machine has a device that asks it: what others remember does
+// not tell one that is off from one that restarts.
+func (f follower) provable(n WatchedNode) bool {
+	return slices.ContainsFunc(f.o.Fences.For(f.judge.machine(n.Node)), asks)
+}
+
 // followShutdown asks the kubelet of one machine, and its devices as soon as that is
 // silent; they are only asked.
 func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
@@ -61,7 +68,10 @@ func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
 		limited, cancel := context.WithTimeout(ctx, shutdownKnock)
 		heard := f.o.KubeletProber.Knock(limited, n.Kubelet)
 		cancel()
-		off := heard == HeardNothing && f.hearsAnother(ctx, n) && f.readsOff(ctx, f.judge.machine(n.Node))
+		off := heard == HeardNothing && f.hearsAnother(ctx, n)
+		if off {
+			_, off = f.readsOff(ctx, f.judge.machine(n.Node))
+		}
 		v, _ := f.o.Log.Changed()
 		_, peers, _ := v.KubeVotes(f.cluster.Name(), n.UID)
 		f.tracker.followed(n, heard, off, peers)
@@ -98,8 +108,9 @@ func (f follower) refresh(n *WatchedNode) bool {
 }
 
 // readsOff reports whether a machine is off as far as its devices say when they are only
-// asked: one at least, and none says that it is on.
-func (f follower) readsOff(ctx context.Context, asked Machine) (off bool) {
+// asked: one at least, and none says that it is on. It is sure if one of them asked the
+// machine itself.
+func (f follower) readsOff(ctx context.Context, asked Machine) (off, sure bool) {
 	asked.AskOnly = true
 	for _, d := range f.o.Fences.For(asked) {
 		limited, cancel := context.WithTimeout(ctx, f.settings().Remedy.Timeout)
@@ -109,10 +120,10 @@ func (f follower) readsOff(ctx context.Context, asked Machine) (off bool) {
 		case err != nil:
 			f.failing.Info("read power failed", "kube_node", asked.Node, "device", d.Name(), "err", err)
 		case p == PowerOn:
-			return false
+			return false, false
 		case p == PowerOff:
-			off = true
+			off, sure = true, sure || asks(d)
 		}
 	}
-	return off
+	return off, sure
 }

@@ -97,20 +97,56 @@ func TestRestartIsNoShutdown(t *testing.T) {
 	inWorld(t, 5, 2, func(w *world) {
 		w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
-		w.with(func() {
-			w.nodes["n1"].Unschedulable = true
-			w.pcs["n1"].sick, w.nodes["n1"].Stopping = true, true
-		})
-		w.pass(20 * time.Second)
-		w.with(func() { // power stays on
-			p := w.pcs["n1"]
-			p.boots, p.up, p.runs, p.sick = p.boots+1, time.Now().Add(90*time.Second), make(map[string]string), false
-			w.nodes["n1"].Stopping = false
-		})
+		w.restarts("n1", 90*time.Second, func(n *apiNode) { n.Unschedulable = true })
 		w.pass(5 * time.Minute)
 		if n := w.count("off", "n1"); n > 0 {
 			t.Errorf("shutdown: %d commands to a machine that restarts\n%s", n, w.story())
 		}
+	})
+}
+
+// A device that remembers an off of before proves none, whatever is written on the Node
+// of a machine that restarts with its power on.
+func TestRememberedOffIsNoShutdown(t *testing.T) {
+	for name, on := range map[string]func(n *Node){
+		"nothing else": func(*Node) {},
+		"cordoned":     func(n *Node) { n.Unschedulable = true },
+		"kured": func(n *Node) {
+			n.Unschedulable = true
+			n.Annotations["weave.works/kured-reboot-in-progress"] = "2026-01-01T00:00:00Z"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.lead("h1", safe(), 0, 0)
+				w.fault("n1", deviceRemembers)
+				w.pass(time.Minute)
+				away := 90 * time.Second
+				if name == "nothing else" {
+					away = 8 * time.Second // its Lease counts
+				}
+				w.restarts("n1", away, func(n *apiNode) { on(&n.Node) })
+				w.pass(4 * time.Minute)
+				if all := w.remediations("n1"); len(all) > 0 || w.count("off", "n1") > 0 {
+					t.Errorf("remembered: a machine that restarts was acted on\n%s", w.story())
+				}
+			})
+		})
+	}
+}
+
+// restarts has a machine restart gracefully: its kubelet says so, and is away for a time.
+func (w *world) restarts(name string, away time.Duration, also func(n *apiNode)) {
+	w.with(func() {
+		also(w.nodes[name])
+		w.pcs[name].sick, w.nodes[name].Stopping = true, true
+		w.touch(w.nodes[name])
+	})
+	w.pass(20 * time.Second)
+	w.with(func() { // power stays on
+		p := w.pcs[name]
+		p.boots, p.up, p.runs, p.sick = p.boots+1, time.Now().Add(away), make(map[string]string), false
+		w.nodes[name].Stopping = false
 	})
 }
 

@@ -147,6 +147,12 @@ func (d countedDevice) On(ctx context.Context, m failover.Machine) error {
 	return err
 }
 
+// Asks implements failover.Asker.
+func (d countedDevice) Asks() bool {
+	a, may := d.Device.(failover.Asker)
+	return may && a.Asks()
+}
+
 // Uncompared implements failover.Comparer.
 func (d countedDevice) Uncompared(m failover.Machine) string {
 	if c, compares := d.Device.(failover.Comparer); compares {

@@ -115,6 +115,20 @@ func TestDeletionsAreCounted(t *testing.T) {
 	}
 }
 
+// asking is a device that asks its machine.
+type asking struct{ failover.Device }
+
+func (asking) Asks() bool { return true }
+
+func TestCountedDeviceAsksAsBefore(t *testing.T) {
+	if counted := (countedDevice{Device: asking{}}); !counted.Asks() {
+		t.Error("asks: a device that is counted does not ask its machine any more")
+	}
+	if counted := (countedDevice{Device: someFences{}.For(failover.Machine{})[0]}); counted.Asks() {
+		t.Error("asks: a device that may remember seems to ask its machine")
+	}
+}
+
 func TestCallsAreCounted(t *testing.T) {
 	f := NewKubeFigures()
 	d := countedFences{someFences{power: failover.PowerOn}, f}.For(failover.Machine{})[0]

@@ -57,6 +57,9 @@ type agent struct {
 	password servicecreds.Password
 }
 
+// asks implements asker.
+func (a *agent) asks() {}
+
 func (a *agent) advice(address) string {
 	return fmt.Sprintf("try it by hand, with the options on its standard input and action=status: %s", a.program)
 }

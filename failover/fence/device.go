@@ -96,6 +96,7 @@ type device struct {
 var (
 	_ failover.Device   = (*device)(nil)
 	_ failover.Comparer = (*device)(nil)
+	_ failover.Asker    = (*device)(nil)
 )
 
 // Name implements failover.Device.
@@ -142,6 +143,15 @@ func (d *device) Uncompared(m failover.Machine) string {
 		return c.uncompared(m, to)
 	}
 	return fmt.Sprintf("a device of type %s knows none", d.kind)
+}
+
+// asker is a method that never answers from memory.
+type asker interface{ asks() }
+
+// Asks implements failover.Asker.
+func (d *device) Asks() bool {
+	_, does := d.method.(asker)
+	return does
 }
 
 // reaches finds how to reach a machine. The name with the cluster goes first.

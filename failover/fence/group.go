@@ -17,7 +17,10 @@ type group struct {
 	members []*device // in the order of the file
 }
 
-var _ failover.Device = (*group)(nil)
+var (
+	_ failover.Device = (*group)(nil)
+	_ failover.Asker  = (*group)(nil)
+)
 
 // Name implements failover.Device.
 func (g *group) Name() string { return g.name }
@@ -64,6 +67,11 @@ func (g *group) Uncompared(m failover.Machine) string {
 		}
 	}
 	return ""
+}
+
+// Asks implements failover.Asker: all members have to.
+func (g *group) Asks() bool {
+	return !slices.ContainsFunc(g.members, func(d *device) bool { return !d.Asks() })
 }
 
 // groups looks at what the devices of a group have in common: a machine that one of

@@ -79,6 +79,10 @@ func TestIronicIsNotBelievedFromMemory(t *testing.T) {
 		if power, err := d.Power(t.Context(), asking); power != failover.PowerOff || err != nil || len(f.commands) > 0 {
 			t.Errorf("asked only: %s, %v, commands %v", power, err, f.commands)
 		}
+		bmc := &device{method: &redfish{}}
+		if strips := (&group{members: []*device{bmc, d}}); d.Asks() || strips.Asks() || !bmc.Asks() {
+			t.Error("remembered: an off that Ironic, or a device of a group, remembers counts as asked")
+		}
 		power, err := d.Power(t.Context(), worker())
 		if real, _ := f.truth(); power != failover.PowerOff || err != nil || real != ironicOff {
 			t.Errorf("said to be %s (%v), and is %s", power, err, real)

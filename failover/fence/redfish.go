@@ -115,6 +115,9 @@ func (r *redfish) uncompared(_ failover.Machine, to address) string {
 	return text
 }
 
+// asks implements asker.
+func (r *redfish) asks() {}
+
 func (r *redfish) advice(to address) string {
 	return "see whether the BMC answers: curl -k -u " + r.username + " " + to.text
 }
