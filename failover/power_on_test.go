@@ -1,6 +1,8 @@
 package failover
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +48,51 @@ func TestPowerOnIsRepeated(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An operator keeps a machine from being switched on while its device is tried: they may
+// have opened it.
+func TestPowerOnEndsWhenItIsForbidden(t *testing.T) {
+	for _, rail := range lateRails() {
+		switch rail.name {
+		case "pause", "opt-out", "cordon", "opt-out that the watch does not show":
+		default:
+			continue
+		}
+		for _, asked := range []bool{true, false} {
+			if !asked && strings.Contains(rail.name, "watch") {
+				continue // it was read right before the tries
+			}
+			t.Run(fmt.Sprintf("%s, asked %v", rail.name, asked), func(t *testing.T) {
+				inWorld(t, 3, 6, func(w *world) {
+					s := safe()
+					s.Remedy.PowerOn = true
+					h := w.lead("h1", s, 0, 0)
+					w.pass(time.Minute)
+					away := func() { w.fault("n1", deviceAway) }
+					w.after("to detached", func() {
+						if asked { // the device is asked whether the machine is off
+							away()
+							return
+						}
+						w.after("read power", func() { w.after("confirm", away) })
+					})
+					w.cutPower("n1")
+					w.comesTo("n1", kubestate.RemDetached)
+					w.pass(20 * time.Second)
+					rail.forbid(w, &s)
+					w.pass(10 * time.Second)
+					w.fault("n1", "")
+					w.pass(3 * time.Minute)
+					if n := w.count("on", "n1"); n > 0 {
+						t.Errorf("power-on: %d commands against an operator\n%s", n, w.story())
+					}
+					w.waitsFor(h, rail.says)
+					rail.lift(w, &s)
+					w.recovers()
+				})
+			})
+		}
 	}
 }

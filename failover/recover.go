@@ -72,7 +72,11 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	t.refuse(m.UID)
 	power, err := t.switchOn(ctx, m)
 	var unproven errUnproven
+	var withheld errWithheld
 	switch {
+	case errors.As(err, &withheld) && ctx.Err() == nil:
+		t.refuse(m.UID, withheld.why...)
+		return nil
 	case ctx.Err() != nil, errors.As(err, &unproven):
 		return err
 	case err == nil && power == PowerOn:
@@ -113,10 +117,24 @@ func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, 
 	case power == PowerUnknown:
 		return power, errors.New("it does not say whether the machine is on")
 	case power == PowerOff:
-		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, t.machine) })
+		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return t.giveOn(ctx, m, d) })
 	}
 	t.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", power, "err", err)
 	return power, err
+}
+
+// giveOn gives the command unless somebody keeps it from the machine by now: its device may
+// have taken minutes to say that it is off, and may take as long to switch it on.
+func (t *target) giveOn(ctx context.Context, m kubestate.Remediation, d Device) error {
+	n, err := t.readNode(ctx, m)
+	if err != nil {
+		return err
+	}
+	if why := t.judge.refusals(m.UID, &n, beforePowerOn()); len(why) > 0 {
+		return errWithheld{why}
+	}
+	return whileAllowed(ctx, func() []refusal { return t.judge.refusals(m.UID, nil, beforePowerOn()) },
+		func(ctx context.Context) error { return d.On(ctx, t.machine) })
 }
 
 // comeBack is what remains for a node that is Ready under a new boot ID: when it
