@@ -98,6 +98,24 @@ func (t trackers) residents(match func(cluster string) bool) (all []resident) {
 	return all
 }
 
+// elsewhere are the kube nodes of all clusters but one, and those clusters of which not all
+// were told yet.
+type elsewhere struct {
+	nodes  []resident
+	unread []string
+}
+
+func (t trackers) elsewhere(besides string) (e elsewhere) {
+	e.nodes = t.residents(func(cluster string) bool { return cluster != besides })
+	for cluster, tracker := range t { // order-free: sorted below
+		if cluster != besides && !tracker.Look().Synced {
+			e.unread = append(e.unread, cluster)
+		}
+	}
+	slices.Sort(e.unread)
+	return e
+}
+
 // sharesUUID names a kube node on another machine that tells the same system UUID, ""
 // for none: such a UUID identifies neither.
 func (t trackers) sharesUUID(cluster string, n Node) string {

@@ -25,8 +25,8 @@ type facts struct {
 	hold     kubestate.Hold
 	held     bool
 	peers    []peerFacts
-	others   []resident // of the other clusters; only who may be acted on needs them
-	counted  *census    // of nodes and others, once it was needed
+	others   elsewhere // only who may be acted on needs them
+	counted  *census   // of nodes and others, once it was needed
 }
 
 // nodeFacts are those of one kube node.

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
@@ -73,11 +74,28 @@ func knownBy(mark string) string {
 func byTwin(f *facts, n *nodeFacts) string {
 	other, by := f.census().twin(f.cluster, n.WatchedNode, f.settings.Detection)
 	if other == nil {
-		return ""
+		return f.mayBeTwin(n)
 	}
 	return fmt.Sprintf(
 		"kube node %s is alive and has the same %s, so both are one machine: delete the Node that is not in use",
 		other.name(), by)
+}
+
+// rejoining is within which time no machine is joined to another cluster: until then one
+// that renewed its Lease is where it was.
+const rejoining = time.Minute
+
+// mayBeTwin forbids while a cluster has not been read that the machine may have joined. One
+// that this leader saw alive lately has not: a cluster whose API server is away does not
+// keep the others from being looked after.
+func (f *facts) mayBeTwin(n *nodeFacts) string {
+	lately := max(rejoining, 2*f.settings.Detection.LeaseAge)
+	if len(f.others.unread) == 0 || n.Renewed >= 0 && n.Renewed < lately {
+		return ""
+	}
+	return fmt.Sprintf(
+		"kube nodes of cluster %s have not been read yet; one may be this machine, whose Lease this leader has not seen renewed within %v",
+		listed(f.others.unread), lately)
 }
 
 func byStorm(f *facts, _ *nodeFacts) string {

@@ -259,7 +259,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 // mostly none.
 func (j *Judge) deepen(f *facts, v fsm.View) {
 	f.remember(v)
-	f.others = j.o.trackers.residents(func(cluster string) bool { return cluster != j.o.Cluster })
+	f.others = j.o.trackers.elsewhere(j.o.Cluster)
 	for _, n := range f.nodes {
 		for _, d := range j.o.Fences.For(MachineOf(j.o.Cluster, n.Node)) {
 			n.devices = append(n.devices, d.Name())

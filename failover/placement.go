@@ -10,7 +10,7 @@ import (
 // census returns what tells the machines of all kube nodes apart.
 func (f *facts) census() *census {
 	if f.counted == nil {
-		all := slices.Clone(f.others)
+		all := slices.Clone(f.others.nodes)
 		for _, n := range f.nodes {
 			all = append(all, f.resident(n))
 		}

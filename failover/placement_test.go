@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -55,15 +56,15 @@ func placements() map[string]placed {
 		}, ""},
 		"the name of another cluster's": {func(f *facts, n *nodeFacts, b *peerFacts) {
 			b.hosts = append(b.hosts, n.Name)
-			f.others = []resident{neighbour(Node{Name: n.Name, UID: "other", BootID: bootB})}
+			f.others.nodes = []resident{neighbour(Node{Name: n.Name, UID: "other", BootID: bootB})}
 		}, ""},
 		"an address of another cluster's": {func(f *facts, n *nodeFacts, b *peerFacts) {
 			b.hosts = append(b.hosts, n.Addresses[0])
-			f.others = []resident{neighbour(Node{Name: "x", UID: "other", BootID: bootB})}
+			f.others.nodes = []resident{neighbour(Node{Name: "x", UID: "other", BootID: bootB})}
 		}, ""},
 		"the machine in two clusters": {func(f *facts, n *nodeFacts, _ *peerFacts) {
 			n.BootID, n.SystemUUID, n.MachineID = bootElse, uuidB, idB // of its last boot there
-			f.others = []resident{neighbour(
+			f.others.nodes = []resident{neighbour(
 				Node{Name: "x", UID: "other", BootID: bootB, SystemUUID: uuidB, MachineID: idB, Ready: kubestate.ReadyFalse})}
 		}, alive + "boot ID)"},
 		"not heard of late": {func(_ *facts, _ *nodeFacts, b *peerFacts) { b.mute = true },
@@ -178,7 +179,7 @@ func TestMachineThatLivesUnderAnotherNode(t *testing.T) {
 				f := factsOf()
 				f.nodes[0].Node = dead
 				c.other.Name, c.other.UID, c.other.Ready = "renamed", "uid-x", ready
-				f.others = []resident{neighbour(c.other)}
+				f.others.nodes = []resident{neighbour(c.other)}
 				says, want := byTwin(f, f.nodes[0]), ""
 				if c.want != "" && ready == kubestate.ReadyTrue {
 					want = "kube node lab/renamed is alive and has the same " + c.want +
@@ -203,6 +204,7 @@ func TestTwinInAnotherClusterIsAskedAgain(t *testing.T) {
 		Cluster: courtCluster, Peer: "a", Tracker: all[courtCluster], Log: newCourtLog(t), Fences: oneDevice{},
 		Settings: func() Settings { return settings }, peers: newPeerHosts(peersElsewhere{}, "a"), trackers: all,
 	})
+	all["lab"].allTold()
 	asked := []rail{{"twin", byTwin}}
 	for _, as := range []*Node{nil, &dead} {
 		if got := j.refusals(dead.UID, as, asked); len(got) > 0 {
@@ -216,6 +218,44 @@ func TestTwinInAnotherClusterIsAskedAgain(t *testing.T) {
 			t.Errorf("twin-again: before a command the rails say %v", got)
 		}
 	}
+}
+
+// A machine was moved to another cluster, and the leader changes while the API server of that
+// one is away: until its kube nodes have been read, or again where this leader saw the machine
+// alive lately, it is not switched off under its old Node.
+func TestTwinInAClusterThatWasNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := Node{Name: "n0", UID: "uid-0", BootID: bootB}
+		all := trackers{courtCluster: NewTracker(), "lab": NewTracker(), "old": NewTracker()}
+		all[courtCluster].Node(own)
+		all["old"].allTold()
+		settings := defaultSettings()
+		j := NewJudge(JudgeOptions{
+			Cluster: courtCluster, Peer: "a", Tracker: all[courtCluster], Log: newCourtLog(t), Fences: oneDevice{},
+			Settings: func() Settings { return settings }, peers: newPeerHosts(peersElsewhere{}, "a"), trackers: all,
+		})
+		says := func(when, want string) {
+			t.Helper()
+			got := j.refusals(own.UID, nil, []rail{{"twin", byTwin}})
+			if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0].why, want)) {
+				t.Errorf("unread: %s the rail says %v, want %q", when, got, want)
+			}
+		}
+		const held = "kube nodes of cluster lab have not been read yet"
+		all[courtCluster].Renewed(own.Name, Renewal{At: "1"})
+		says("of a Lease that was never seen to change", held)
+		all[courtCluster].Renewed(own.Name, Renewal{At: "2"})
+		says("of one that was just renewed", "")
+		time.Sleep(50 * time.Second) // in a bubble
+		says("of one that has just died", "")
+		time.Sleep(20 * time.Second) // in a bubble
+		says("of one that may have been moved since", held)
+		all["lab"].Node(Node{Name: "n0", UID: "uid-1", BootID: bootB, Ready: kubestate.ReadyTrue})
+		says("of one that was found", "kube node lab/n0 is alive")
+		all["lab"].NodeGone("n0", "uid-1")
+		all["lab"].allTold()
+		says("of one that was not found", "")
+	})
 }
 
 // A UUID that two machines tell identifies neither, whichever clusters they are in; one
