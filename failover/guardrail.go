@@ -175,10 +175,14 @@ func byYouth(f *facts, n *nodeFacts) string {
 
 // byPlannedWork waits for Kubernetes' own word where an operator or a program has
 // marked a kube node: it is drained and restarted on purpose, and what could be
-// moved quickly has been moved. A machine that was shut down and is off is not restarted.
+// moved quickly has been moved. A machine that was shut down and stays off is not restarted,
+// unless whoever does it says so.
 func byPlannedWork(f *facts, n *nodeFacts) string {
 	planned := n.planned()
-	if planned == "" || f.notReadyLong(n) || f.foundNotReady(n) || n.Shutdown.Off {
+	if n.Shutdown.Off {
+		planned = n.restarts()
+	}
+	if planned == "" || f.notReadyLong(n) || f.foundNotReady(n) {
 		return ""
 	}
 	planned += ", so it may be restarted on purpose"

@@ -51,30 +51,33 @@ type lifecycleMark struct {
 	// holds says that no command is given while the mark is there. The others say that
 	// the machine may be restarted: of it only Ready counts, for not_ready_after.
 	holds bool
+	// restarts says that the machine comes back by itself: that it is off now is the dark
+	// half of that.
+	restarts bool
 }
 
 // lifecycleMarks are all that count, those that hold first. A candidate for deletion
 // (DeletionCandidateOfClusterAutoscaler) is none: it goes on working.
 func lifecycleMarks() []lifecycleMark {
 	return []lifecycleMark{
-		{onAnnotation, AnnotationOptOut, "true", true},                             // ours
-		{onLabel, "remediation.medik8s.io/exclude-from-remediation", "true", true}, // medik8s common: pkg/labels
+		{onAnnotation, AnnotationOptOut, "true", true, false},                             // ours
+		{onLabel, "remediation.medik8s.io/exclude-from-remediation", "true", true, false}, // medik8s common: pkg/labels
 		// Cluster API: of a Machine, of any value; on a Node where it is synchronized.
-		{onAnnotation, "cluster.x-k8s.io/skip-remediation", "", true},
-		{onCondition, "MaintenanceInProgress", "", true}, // KEP-5683
+		{onAnnotation, "cluster.x-k8s.io/skip-remediation", "", true, false},
+		{onCondition, "MaintenanceInProgress", "", true, false}, // KEP-5683
 
-		{onSpec, "spec.unschedulable", "", false},
-		{onCondition, "MaintenancePlanned", "", false}, // KEP-5683
-		{onCondition, "DrainInProgress", "", false},    // KEP-5683
-		{onCondition, "Drained", "", false},            // KEP-5683
-		{onCondition, conditionShutdown, "", false},
-		{onTaint, "node.kubernetes.io/unschedulable", "", false},                    // Kubernetes: of spec.unschedulable
-		{onTaint, "medik8s.io/drain", "", false},                                    // medik8s node-maintenance-operator
-		{onTaint, "ToBeDeletedByClusterAutoscaler", "", false},                      // cluster-autoscaler: pkg taints
-		{onTaint, "karpenter.sh/disrupted", "", false},                              // Karpenter 1.0
-		{onTaint, "karpenter.sh/disruption", "", false},                             // Karpenter 0.32 to 0.37
-		{onAnnotation, "weave.works/kured-reboot-in-progress", "", false},           // kured: --annotate-nodes
-		{onAnnotation, "machineconfiguration.openshift.io/state", "Working", false}, // machine-config-daemon
+		{onSpec, "spec.unschedulable", "", false, false},
+		{onCondition, "MaintenancePlanned", "", false, false}, // KEP-5683
+		{onCondition, "DrainInProgress", "", false, false},    // KEP-5683
+		{onCondition, "Drained", "", false, false},            // KEP-5683
+		{onCondition, conditionShutdown, "", false, false},
+		{onTaint, "node.kubernetes.io/unschedulable", "", false, false},                   // Kubernetes: of spec.unschedulable
+		{onTaint, "medik8s.io/drain", "", false, false},                                   // medik8s node-maintenance-operator
+		{onTaint, "ToBeDeletedByClusterAutoscaler", "", false, false},                     // cluster-autoscaler: pkg taints
+		{onTaint, "karpenter.sh/disrupted", "", false, false},                             // Karpenter 1.0
+		{onTaint, "karpenter.sh/disruption", "", false, false},                            // Karpenter 0.32 to 0.37
+		{onAnnotation, "weave.works/kured-reboot-in-progress", "", false, true},           // kured: --annotate-nodes
+		{onAnnotation, "machineconfiguration.openshift.io/state", "Working", false, true}, // machine-config-daemon
 	}
 }
 
@@ -128,6 +131,17 @@ func (n Node) held() string {
 	return ""
 }
 
+// restarts returns the first mark of a Node whose machine comes back by itself, "" if it has
+// none.
+func (n Node) restarts() string {
+	for _, m := range lifecycleMarks() {
+		if said, _ := m.on(n); m.restarts && said != "" {
+			return said
+		}
+	}
+	return ""
+}
+
 // planned returns the first mark of a Node by which its machine may be restarted on
 // purpose, "" if it has none. Of one that would hold, a doubt says that much.
 func (n Node) planned() string {
@@ -152,14 +166,19 @@ func (n Node) shutsDown() bool {
 // purpose: it is not switched on again by failover.power_on.
 const shutDown = "it was shut down on purpose"
 
-// offLife is for how long a reading of the devices of a machine that shuts down counts.
-const offLife = 5 * time.Second
+const (
+	// offLife is for how long a reading of the devices of a machine that shuts down counts.
+	offLife = 5 * time.Second
+	// darkFor is for how long all readings have to say off: a restart by a power cycle is
+	// dark for up to 6 s.
+	darkFor = 8 * time.Second
+)
 
 // Shutdown is what one leadership saw of a machine that is shut down on purpose.
 type Shutdown struct {
 	Said bool // its kubelet did, and has not been Ready since, nor has the machine booted
 	// Off says that its kubelet fell silent and its devices, which were only asked, have
-	// said off since, more than once. What a device remembers does not count.
+	// said off since, for darkFor. What a device remembers does not count.
 	Off bool
 	// Proven says that the kubelet had answered this leader meanwhile, so that its
 	// silence is a sign, and that its Lease was not renewed since.
@@ -173,8 +192,8 @@ type shutdown struct {
 	followed bool // a goroutine asks
 	heard    bool // its kubelet answered
 	peers    int
-	readings int // off, in a row
-	newest   time.Time
+	// first and newest are of readings that said off, in a row; zero for none.
+	first, newest time.Time
 }
 
 // see notes what a Node says. A machine that is Ready, or has booted, does not shut down.
@@ -185,7 +204,16 @@ func (s *shutdown) see(before, now Node) {
 	s.said = s.said || now.shutsDown()
 }
 
+// read notes a reading that said off, when that many peers said that they hear the machine.
+// One that comes long after the one before begins again: the machine may have run between.
+func (s *shutdown) read(now time.Time, peers int) {
+	if s.first.IsZero() || now.Sub(s.newest) > offLife {
+		s.first, s.peers = now, peers
+	}
+	s.newest = now
+}
+
 func (s *shutdown) state(now time.Time) Shutdown {
-	off := s.said && s.readings > 1 && now.Sub(s.newest) <= offLife
+	off := s.said && !s.first.IsZero() && s.newest.Sub(s.first) >= darkFor && now.Sub(s.newest) <= offLife
 	return Shutdown{Said: s.said, Off: off, Proven: off && s.heard, Heard: s.peers}
 }

@@ -171,9 +171,23 @@ func (s *clusterController) renews(m kubestate.Remediation) bool {
 // switchOff gives one power-off command. What forbids it, or shows that the machine is
 // back, ends the tries of its device.
 func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Device, p permission) error {
+	if t.restarted(ctx, m) {
+		return errWithheld{[]refusal{{signsRail, "it was shut down, and its device does not say off any more"}}}
+	}
 	return whileAllowed(ctx, func() []refusal {
 		return append(t.judge.refusals(m.UID, nil, p.asked), t.isBack(m, p)...)
 	}, func(ctx context.Context) error { return d.Off(ctx, t.machine) })
+}
+
+// restarted reports whether a machine that was shut down and read off is not off any more.
+func (t *target) restarted(ctx context.Context, m kubestate.Remediation) bool {
+	for _, n := range t.tracker.Look().Nodes {
+		if n.UID == m.UID && n.Shutdown.Off {
+			_, off := follower{t.clusterController}.readsOff(ctx, t.machine)
+			return !off
+		}
+	}
+	return false
 }
 
 // isBack says what shows, since a permission was given, that its machine has booted or

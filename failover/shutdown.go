@@ -11,9 +11,9 @@ import (
 
 const (
 	// shutdownEvery is kept between two questions to a machine that shuts down, and
-	// shutdownKnock is how long its kubelet may take to answer one. With 1.5 s for the
-	// command and its readings, and 0.55 s for taint and pods, its work goes within 5 s
-	// of its power.
+	// shutdownKnock is how long its kubelet may take to answer one. With darkFor, 1.5 s for
+	// the command and its readings, and 0.55 s for taint and pods, its work goes within
+	// 12 s of its power.
 	shutdownEvery = 250 * time.Millisecond
 	shutdownKnock = 500 * time.Millisecond
 	// maxFollowed is how many machines are asked at once; more that shut down together

@@ -241,7 +241,7 @@ func (t *Tracker) Renewed(node string, r Renewal) {
 	}
 	l.counted, l.renewed = time.Now(), time.Now()
 	if k, ok := t.nodes[node]; ok {
-		k.late, k.shutdown.readings = false, 0
+		k.late, k.shutdown.first = false, time.Time{}
 	}
 }
 
@@ -275,12 +275,9 @@ func (t *Tracker) followed(n WatchedNode, heard Heard, off bool, peers int) {
 	switch {
 	case !ok || k.node.UID != n.UID || k.node.BootID != n.BootID:
 	case !off:
-		k.shutdown.readings, k.shutdown.heard = 0, k.shutdown.heard || heard == HeardAlive
+		k.shutdown.first, k.shutdown.heard = time.Time{}, k.shutdown.heard || heard == HeardAlive
 	default:
-		if k.shutdown.readings == 0 {
-			k.shutdown.peers = peers
-		}
-		k.shutdown.readings, k.shutdown.newest = k.shutdown.readings+1, time.Now()
+		k.shutdown.read(time.Now(), peers)
 		notify(t.came)
 	}
 }
