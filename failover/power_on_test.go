@@ -80,7 +80,7 @@ func TestPowerOnEndsWhenItIsForbidden(t *testing.T) {
 					})
 					w.cutPower("n1")
 					w.comesTo("n1", kubestate.RemDetached)
-					w.pass(20 * time.Second)
+					w.pass(40 * time.Second) // Ready is Unknown: nothing else changes the Node from now on
 					rail.forbid(w, &s)
 					w.pass(10 * time.Second)
 					w.fault("n1", "")
