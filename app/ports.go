@@ -2,27 +2,78 @@ package app
 
 import (
 	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/fsm/valid"
 	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
-// portLister lists Ironic's ports for the blacklist. A port whose address is no
-// MAC (InfiniBand's are longer) is left out: the filter matches Ethernet frames.
-type portLister struct{ ironic *ironic.Client }
+// allPorts lists Ironic's ports; *ironic.Client has it.
+type allPorts interface {
+	AllPorts(ctx context.Context) ([]ironic.Port, error)
+}
+
+// portLister lists Ironic's ports for the blacklist. No port keeps the others from it: one
+// whose address is no MAC (InfiniBand's are longer) is left out, since the filter matches
+// Ethernet frames; any other is on it, also where its node is not to be told, so that its
+// machine does not boot. One goroutine uses it.
+type portLister struct {
+	ironic allPorts
+	log    *slog.Logger
+	told   oddPorts // in the log
+}
+
+// oddPorts are ports that a list had besides those with a MAC and a node.
+type oddPorts struct {
+	noMAC, noNode int
+	example       string
+}
 
 // AllPorts implements firewall.PortLister.
-func (l portLister) AllPorts(ctx context.Context) ([]ironicports.Port, error) {
+func (l *portLister) AllPorts(ctx context.Context) ([]ironicports.Port, error) {
 	listed, err := l.ironic.AllPorts(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var odd oddPorts
 	ports := make([]ironicports.Port, 0, len(listed))
 	for _, p := range listed {
-		if mac, ok := identify.CanonicalMAC(p.Address); ok {
-			ports = append(ports, ironicports.Port{ID: p.UUID, MAC: mac, Node: p.Node})
+		mac, ok := identify.CanonicalMAC(p.Address)
+		if !ok {
+			odd.noMAC++
+			odd.example = p.UUID
+			continue
 		}
+		port := ironicports.Port{ID: p.UUID, MAC: mac, Node: p.Node}
+		if valid.ID("port", port.ID) != nil { // Ironic has each MAC once
+			port.ID = strings.ReplaceAll(mac, ":", "-")
+		}
+		if valid.Node(port.Node) != nil {
+			odd.noNode++
+			odd.example = p.UUID
+			port.Node = uuid.Nil.String()
+		}
+		ports = append(ports, port)
 	}
+	l.tell(odd)
 	return ports, nil
+}
+
+// tell logs what is odd, once for as long as it stays the same.
+func (l *portLister) tell(odd oddPorts) {
+	if odd == l.told {
+		return
+	}
+	l.told = odd
+	level := slog.LevelInfo
+	if odd.noNode > 0 {
+		level = slog.LevelWarn
+	}
+	l.log.Log(context.Background(), level, "ports in Ironic lack a MAC, and are not filtered, or a node, and are denied",
+		"without_mac", odd.noMAC, "without_node", odd.noNode, "last", odd.example)
 }

@@ -80,19 +80,20 @@ func placeIndex(name string, known int) (int, error) {
 
 // gate are the parts of this peer's gate; nil if there is neither a filter nor an
 // address.
-func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
+func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client, log *slog.Logger) *Gate {
 	if p.filter.Driver == host.Noop && p.address == nil {
 		return nil
 	}
 	g := &Gate{
-		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{ironic},
+		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign,
+		Ports:  &portLister{ironic: ironic, log: log},
 		Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.Driver, Interface: conf.Firewall.Interface,
 		Length: conf.Firewall.Lease, Freeze: conf.Firewall.Freeze, Sync: conf.Firewall.SyncPeriod,
 		Compare: conf.Firewall.WhitelistPollPeriod,
 	}
 	if of := conf.Firewall.InspectInterfaces; len(of) > 0 {
-		g.Inspections = inspections{ironic, of}
+		g.Inspections = &inspections{ironic: ironic, interfaces: of, log: log}
 	}
 	if conf.Firewall.Recorder && p.filter.Driver != host.Noop {
 		g.Wire = recorder.Interface{Name: conf.Firewall.Interface, Place: placeIndex}

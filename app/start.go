@@ -157,7 +157,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Self: cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary,
 			API: advertisedAPI(o.Config, p.id), Knows: fsm.Version},
 		Introspection: p.inspection.options(p.id.Name),
-		Gate:          p.pxe.gate(o.Config, p.ironic),
+		Gate:          p.pxe.gate(o.Config, p.ironic, o.Logger),
 		Failover:      cmp.Or(p.kube.failover, p.kube.off),
 		Electing:      electing(o.Config),
 		Former:        p.access,

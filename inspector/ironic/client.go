@@ -133,6 +133,7 @@ func (l *line) ping(ctx context.Context) error {
 type call struct {
 	method    string
 	path      string // below v1/, escaped, with its query
+	node      string // that path names, "" for none
 	body      any    // encoded as JSON; nil for none
 	limit     int64  // of the answer, in bytes; 0 if the body is of no use
 	insistent bool   // whether 500 is worth another try: BMCs have their moods

@@ -36,6 +36,7 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 			return nil, err
 		}
 		for _, n := range listed {
+			n.UUID = canonical(n.UUID)
 			if slices.Contains(interfaces, n.Interface) && !seen[n.UUID] {
 				nodes = append(nodes, n.UUID)
 				seen[n.UUID] = true
@@ -49,8 +50,8 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 // ErrNoNode if Ironic does not know the node.
 func (c *Client) Addresses(ctx context.Context, node string) ([]string, error) {
 	ports, err := c.now.Load().listPorts(ctx,
-		call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", limit: maxPage,
-			meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
+		call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", node: node,
+			limit: maxPage, meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
 	if err != nil {
 		return nil, err
 	}

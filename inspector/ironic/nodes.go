@@ -17,7 +17,7 @@ const nodeFields = "?fields=uuid,name,provision_state,power_state,driver_info,pr
 
 // nodeCall is a call about a node, or about what rest names below it.
 func nodeCall(method, ref, rest string) (call, error) {
-	k := call{method: method, path: "nodes/" + url.PathEscape(ref) + rest, limit: maxNode, meanings: []meaning{
+	k := call{method: method, path: "nodes/" + url.PathEscape(ref) + rest, node: ref, limit: maxNode, meanings: []meaning{
 		// Only Ironic's own 404 of a node: that of a wrong address must not pass
 		// for the node's absence.
 		{http.StatusNotFound, "Node ", ErrNoNode},
@@ -122,7 +122,7 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 	}
 	var ids []string
 	for _, n := range nodes {
-		ids = append(ids, n.UUID)
+		ids = append(ids, canonical(n.UUID))
 	}
 	return ids, nil
 }
@@ -135,14 +135,18 @@ func (c *Client) NodeNames(ctx context.Context) ([]NodeName, error) {
 	}
 	names := make([]NodeName, len(nodes))
 	for i, n := range nodes {
-		names[i] = NodeName{UUID: strings.ToLower(n.UUID), Name: n.Name}
+		names[i] = NodeName{UUID: canonical(n.UUID), Name: n.Name}
 	}
 	return names, nil
 }
 
 // NodesWithBMC implements identify.Ironic.
 func (c *Client) NodesWithBMC(ctx context.Context) ([]Node, error) {
-	return listNodes(ctx, c.now.Load(), "nodes?fields=uuid,provision_state,driver_info", nodeID)
+	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid,provision_state,driver_info", nodeID)
+	for i := range nodes {
+		nodes[i].UUID = canonical(nodes[i].UUID)
+	}
+	return nodes, err
 }
 
 func nodeID(n Node) string { return n.UUID }

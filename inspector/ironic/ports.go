@@ -16,14 +16,18 @@ var (
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]Port, error) {
 	return c.now.Load().listPorts(ctx,
-		call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
+		call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), node: node, limit: maxPage,
 			meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
 }
 
 // AllPorts implements identify.Ironic.
 func (c *Client) AllPorts(ctx context.Context) ([]Port, error) {
-	return c.now.Load().listPorts(ctx,
+	ports, err := c.now.Load().listPorts(ctx,
 		call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
+	for i := range ports {
+		ports[i].Node = canonical(ports[i].Node)
+	}
+	return ports, err
 }
 
 // PortsAt lists the ports with a MAC: none or one.

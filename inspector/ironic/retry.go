@@ -13,9 +13,26 @@ import (
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
-// do carries out a call and returns the answer's body. It tries again what may
-// get better with time. The error is an *Error.
+// do carries out a call and returns the answer's body. The error is an *Error.
+//
+// Records have UUIDs in lower case, but Ironic keeps a node's as it was enrolled, often in
+// upper case as firmware writes it, and not every database compares without case. So a
+// node that is not found is asked for in upper case, too.
 func (l *line) do(ctx context.Context, k call) ([]byte, error) {
+	raw, err := l.persist(ctx, k)
+	upper := strings.ToUpper(k.node)
+	if upper == k.node || !IsUUID(k.node) || !errors.Is(err, ErrNoNode) {
+		return raw, err
+	}
+	k.path = strings.Replace(k.path, k.node, upper, 1)
+	if raw, other := l.persist(ctx, k); !errors.Is(other, ErrNoNode) {
+		return raw, other
+	}
+	return nil, err
+}
+
+// persist carries out a call and tries again what may get better with time.
+func (l *line) persist(ctx context.Context, k call) ([]byte, error) {
 	var raw []byte
 	var last *Error
 	err := pace.Retry{

@@ -158,6 +158,17 @@ func (n NodeName) String() string {
 	return fmt.Sprintf("%s (%s)", n.Name, n.UUID)
 }
 
+// canonical returns the UUID of a node as records have it, so that a node has one: Ironic
+// keeps the spelling with which it was enrolled, and takes all that Python does. Lists,
+// which are compared with records, have it so; a single node has the spelling of Ironic,
+// in which it is asked for further.
+func canonical(id string) string {
+	if parsed, err := uuid.Parse(id); err == nil {
+		return parsed.String()
+	}
+	return strings.ToLower(id)
+}
+
 // IsUUID reports whether a reference has the form of a UUID as Ironic writes it.
 // The original looks such a reference up by nothing else.
 func IsUUID(ref string) bool {
