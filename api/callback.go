@@ -164,6 +164,7 @@ func (r *callbackRates) pass(c echo.Context, by *sender) error {
 		return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming from %s; try again", by.source)
 	}
 	if ctx := c.Request().Context(); wait > 0 && !pace.Wait(ctx, wait) {
+		r.GiveBack(by.source) // it sent nothing that was read
 		return context.Cause(ctx)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (r *sharedRead[T]) Get(ctx context.Context) (value T, err error) {
 	select {
 	case r.turn <- struct{}{}:
 	case <-ctx.Done():
-		return value, &ironic.Error{Message: "Ironic's list was not read in time", Err: ctx.Err()}
+		return value, notInTime(ctx.Err())
 	}
 	defer func() { <-r.turn }()
 	if r.last > before {
@@ -63,19 +63,32 @@ func (r *sharedRead[T]) Get(ctx context.Context) (value T, err error) {
 	return r.now(ctx)
 }
 
-// wait keeps the rate.
+func notInTime(err error) error {
+	return &ironic.Error{Message: "Ironic's list was not read in time", Err: err}
+}
+
+// wait keeps the rate. It is for those who read: who gives up first costs nothing of it, and
+// one that would give up keeps its turn from no other.
 func (r *sharedRead[T]) wait(ctx context.Context) error {
-	r.due = max(r.due, time.Since(r.opened)) + r.pause
-	early := r.due - readBurst*r.pause - time.Since(r.opened)
-	if early <= 0 {
-		return nil
+	now := time.Since(r.opened)
+	// The next one waits for pause at most, also where that was longer before.
+	due := min(max(r.due, now), now+readBurst*r.pause) + r.pause
+	early := due - readBurst*r.pause - now
+	if end, ok := ctx.Deadline(); ok && early > 0 && early >= time.Until(end) {
+		return notInTime(context.DeadlineExceeded)
 	}
-	select {
-	case <-time.After(early):
-		return nil
-	case <-ctx.Done():
-		return &ironic.Error{Message: "Ironic's list was not read in time", Err: ctx.Err()}
+	if early > 0 {
+		select {
+		case <-time.After(early):
+		case <-ctx.Done():
+			return notInTime(ctx.Err())
+		}
 	}
+	if ctx.Err() != nil {
+		return notInTime(ctx.Err())
+	}
+	r.due = due
+	return nil
 }
 
 // now reads. What fails because of this reader, who gave up or lost its claim,
@@ -87,9 +100,10 @@ func (r *sharedRead[T]) now(ctx context.Context) (T, error) {
 	r.mu.Unlock()
 	began := time.Now()
 	value, err := r.read(ctx)
-	r.pause = min(max(readInterval, readShare*time.Since(began)), longestRead)
+	pause := min(max(readInterval, readShare*time.Since(began)), longestRead)
 	if err == nil || ctx.Err() == nil && ironic.Allowed(ctx) == nil {
-		r.last, r.value, r.err = number, value, err
+		r.last, r.value, r.err, r.pause = number, value, err, pause
 	}
+	r.pause = max(r.pause, pause) // one that was broken off does not tell how long a reading takes
 	return value, err
 }

@@ -137,3 +137,104 @@ func TestReadingOfOneThatGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// Callers that give up, before the reading or in it, by hanging up or by a short limit, and
+// however long it takes, leave the pace as it was: whoever comes after them and waits is
+// answered as if they had not come.
+func TestThoseWhoGiveUpCostNoPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		patience time.Duration // of those who give up
+		limit    bool          // they have a deadline; else they hang up
+		takes    time.Duration // the reading
+	}{
+		"hang up, quick list":      {50 * time.Millisecond, false, 100 * time.Millisecond},
+		"hang up, slow list":       {50 * time.Millisecond, false, 3 * time.Second},
+		"hang up late, slow list":  {1900 * time.Millisecond, false, 3 * time.Second},
+		"short limit, quick list":  {50 * time.Millisecond, true, 100 * time.Millisecond},
+		"short limit, slow list":   {900 * time.Millisecond, true, 3 * time.Second},
+		"hang up, list at once":    {50 * time.Millisecond, false, 0},
+		"limit of a search's word": {3 * time.Second, true, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var lists int
+			takes := c.takes
+			r := identify.NewSharedRead(func(ctx context.Context) (int, error) {
+				lists++
+				select {
+				case <-time.After(takes):
+					return 1, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})
+			began := time.Now()
+			var posts sync.WaitGroup
+			for range 600 {
+				posts.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					if c.limit {
+						ctx, cancel = context.WithTimeout(t.Context(), c.patience)
+					}
+					defer cancel()
+					defer time.AfterFunc(c.patience, cancel).Stop()
+					_, _ = r.Get(ctx) // it gives up, or was lucky
+				})
+				time.Sleep(10 * time.Millisecond) // in a bubble
+			}
+			posts.Wait()
+			most := identify.ReadBurst + 1 + int(time.Since(began)/identify.ReadInterval)
+			if lists > most {
+				t.Errorf("given-up: %s: Ironic listed %d times, at most %d", name, lists, most)
+			}
+			for range 3 {
+				asked := time.Now()
+				honest, cancel := context.WithTimeout(t.Context(), identify.LongestRead+2*takes+time.Second)
+				if got, err := r.Get(honest); got != 1 || err != nil {
+					t.Errorf("given-up: %s: an honest caller gets %d, %v after %v", name, got, err, time.Since(asked))
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// A list that was slow and is quick again keeps nobody waiting for what it was.
+func TestPaceOfASlowListEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := 2 * time.Second
+		r := identify.NewSharedRead(func(context.Context) (int, error) {
+			time.Sleep(takes) // in a bubble
+			return 1, nil
+		})
+		for n := range 12 {
+			if n >= 6 {
+				takes = 10 * time.Millisecond
+			}
+			asked := time.Now()
+			if _, err := r.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(asked); took > identify.LongestRead+takes+time.Second {
+				t.Errorf("slow-pace: reading %d is waited for for %v", n, took)
+			}
+		}
+	})
+}
+
+// Who would give up before its turn is told so at once, and lets the next one try.
+func TestReadingThatIsTooLateIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := identify.NewSharedRead(func(context.Context) (int, error) { return 1, nil })
+		for range identify.ReadBurst {
+			if _, err := r.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := time.Now()
+		hasty, cancel := context.WithTimeout(t.Context(), identify.ReadInterval/2)
+		defer cancel()
+		if _, err := r.Get(hasty); !errors.Is(err, context.DeadlineExceeded) || time.Since(asked) > 0 {
+			t.Errorf("too-late: %v after %v", err, time.Since(asked))
+		}
+	})
+}
