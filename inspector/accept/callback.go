@@ -53,7 +53,9 @@ func (s *Service) deliver(ctx context.Context, c caller) (node string, request f
 		if v, err = inspector.ReadView(ctx, s.o.Log, inspector.Linearizable); err != nil {
 			return "", 0, err
 		}
-		a := s.finder.search.Started(ctx, v, c.machine)
+		a := identifying(ctx, s.finder.search, func(search identify.Search) identify.Answer {
+			return search.Started(ctx, v, c.machine)
+		})
 		if a.Verdict == identify.Repeated {
 			return a.Node, a.Request, nil
 		}

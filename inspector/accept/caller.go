@@ -44,6 +44,15 @@ func computing(ctx context.Context, bytes int, work func() error) error {
 	return err
 }
 
+// identifying identifies a machine, and charges the request with what that computes.
+func identifying[T any](ctx context.Context, search identify.Search, work func(identify.Search) T) T {
+	search, computed := search.Timed()
+	if place := admission.Of(ctx); place != nil {
+		defer func() { place.Compute(computed()) }()
+	}
+	return work(search)
+}
+
 // caller is a ramdisk whose node is looked for, with what it sent.
 type caller struct {
 	data    *document.Document

@@ -50,7 +50,11 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 	conf := f.o.Live.Config()
 	permitted, enrolls := conf.Processing.PermitActiveIntrospection, conf.Processing.NodeNotFoundHook == "enroll"
 	if a.Verdict == identify.None && (v.Introspecting() || permitted || enrolls) {
-		found, err := f.search.InIronic(ctx, a.Machine)
+		var err error
+		found := identifying(ctx, f.search, func(search identify.Search) (found identify.Found) {
+			found, err = search.InIronic(ctx, a.Machine)
+			return found
+		})
 		if err != nil {
 			return "", ironicRefusal(err)
 		}

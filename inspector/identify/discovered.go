@@ -21,7 +21,7 @@ const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
 // first, and identify no machine.
 func (f Found) New(chosen []string) Answer {
 	chosen = without(PortMACs(chosen), f.m.Inner)
-	if !lacks(f.shared, chosen) {
+	if !setOf(f.shared).lacks(chosen) {
 		own := slices.DeleteFunc(without(f.m.MACs, f.shared), func(mac string) bool { return !ownMAC(mac) })
 		if chosen = without(own, f.m.Inner); len(chosen) == 0 {
 			chosen = own
@@ -52,8 +52,9 @@ func (f Found) New(chosen []string) Answer {
 // known by. The port of another interface names the machine only if the machine has all
 // ports of its node.
 func (f Found) Rival(node string, macs []string) error {
+	own, machine := setOf(macs), setOf(f.m.MACs)
 	for _, p := range f.ports {
-		if p.Node != node && (slices.Contains(macs, p.MAC) || !lacks(f.m.MACs, f.macs[p.Node])) {
+		if p.Node != node && (own.has(p.MAC) || !machine.lacks(f.macs[p.Node])) {
 			return document.Failed("Port %s already exists, uuid: %s", p.MAC, p.ID)
 		}
 	}

@@ -22,8 +22,22 @@ type Known struct {
 
 // evidence is one thing that can speak against a machine's being a node.
 type evidence struct {
-	against func(m Machine, k Known) bool
+	against func(m weighed, k Known) bool
 	says    string
+}
+
+// weighed is a machine that is compared with many nodes.
+type weighed struct {
+	Machine
+	macs, inner, not set // its MACs, those of its inner cards, and the nodes that it is not
+}
+
+func (m Machine) weighed() weighed {
+	w := weighed{Machine: m, macs: setOf(m.MACs), inner: setOf(m.Inner), not: make(set, len(m.Not))}
+	for _, x := range m.Not {
+		w.not[x.Node] = struct{}{}
+	}
+	return w
 }
 
 // table is all evidence. None proves anything alone: Ironic may reach a BMC by a
@@ -32,13 +46,13 @@ type evidence struct {
 // the BMCs agree, see weigh.
 func table() []evidence {
 	return []evidence{
-		{func(m Machine, k Known) bool { return differing(m.BMC, k.BMC) }, "its BMC has another address"},
-		{func(_ Machine, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
-		{func(m Machine, k Known) bool { return lacks(m.MACs, k.MACs) }, "it lacks one of the node's MACs"},
-		{func(m Machine, k Known) bool { return m.sharesInner(k.MACs) },
+		{func(m weighed, k Known) bool { return differing(m.BMC, k.BMC) }, "its BMC has another address"},
+		{func(_ weighed, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
+		{func(m weighed, k Known) bool { return m.macs.lacks(k.MACs) }, "it lacks one of the node's MACs"},
+		{func(m weighed, k Known) bool { return m.sharesInner(k.MACs) },
 			"the MACs in common are of cards that lead to its own BMC"},
-		{func(_ Machine, k Known) bool { return k.rival }, "another node has more ports with its MACs"},
-		{func(m Machine, k Known) bool { return m.Serial != "" && k.Serial != "" && m.Serial != k.Serial },
+		{func(_ weighed, k Known) bool { return k.rival }, "another node has more ports with its MACs"},
+		{func(m weighed, k Known) bool { return m.Serial != "" && k.Serial != "" && m.Serial != k.Serial },
 			"it has another serial number"},
 	}
 }
@@ -53,8 +67,8 @@ type Exclusion struct {
 }
 
 // weigh says how much speaks against a machine's being a node, and what.
-func weigh(m Machine, k Known) (against int, why string) {
-	if m.not(k.Node) {
+func weigh(m weighed, k Known) (against int, why string) {
+	if m.not.has(k.Node) {
 		return enough, ""
 	}
 	if sameBMC(m.BMC, k.BMC) {
@@ -71,9 +85,9 @@ func weigh(m Machine, k Known) (against int, why string) {
 
 // sharesInner reports whether all that a machine has of a node's MACs are by cards
 // that lead to its own BMC.
-func (m Machine) sharesInner(macs []string) bool {
-	shared := slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return !slices.Contains(m.MACs, mac) })
-	return len(shared) > 0 && !lacks(m.Inner, shared)
+func (m weighed) sharesInner(macs []string) bool {
+	shared := slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return !m.macs.has(mac) })
+	return len(shared) > 0 && !m.inner.lacks(shared)
 }
 
 // sameBMC reports whether two BMCs have an address in common.

@@ -33,6 +33,17 @@ func (p Ports) nodes(mac string) (nodes []string) {
 	return nodes
 }
 
+// byNode returns those of some MACs that each node has a port with.
+func (p Ports) byNode(macs []string) map[string][]string {
+	theirs := make(map[string][]string)
+	for _, mac := range macs {
+		for _, port := range p.byMAC[mac] {
+			theirs[port.Node] = append(theirs[port.Node], mac)
+		}
+	}
+	return theirs
+}
+
 // BMCs are the BMCs of all nodes that Ironic has.
 type BMCs struct {
 	nodes     map[string][]string // by address
@@ -100,21 +111,23 @@ func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
 	for _, mac := range macs {
 		with = append(with, ports.byMAC[mac]...)
 	}
+	telling := ports.byNode(m.telling())
 	m.Not = slices.DeleteFunc(slices.Clone(m.Not), func(x Exclusion) bool { // a port that came later is news
-		return slices.ContainsFunc(without(m.telling(), x.macs),
-			func(mac string) bool { return slices.Contains(ports.nodes(mac), x.Node) })
+		return setOf(x.macs).lacks(telling[x.Node])
 	})
+	seen := make(set, len(with))
 	for _, p := range with {
-		if !slices.ContainsFunc(known, func(k Known) bool { return k.Node == p.Node }) {
+		if !seen.has(p.Node) {
+			seen[p.Node] = struct{}{}
 			a := introspection.Attributes{MACs: ports.macs[p.Node], BMC: f.bmcs.addresses[p.Node]}
 			known = append(known, Known{Node: p.Node, Attributes: a, rival: rivals(p.Node)})
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	fit := nodesOf(s.ask(ctx, &m, m.fitting(known)))
+	fit := setOf(nodesOf(s.ask(ctx, &m, m.fitting(known))))
 	for _, p := range with {
-		if slices.Contains(fit, p.Node) {
+		if fit.has(p.Node) {
 			f.ports = append(f.ports, p)
 		} else {
 			f.shared = append(f.shared, p.MAC)
@@ -131,9 +144,10 @@ func (f Found) Started(v fsm.View) Answer {
 	var waiting []string
 	for _, p := range f.ports {
 		if rec, there := v.Record(p.Node); there && rec.State.Active() {
-			waiting = add(waiting, p.Node)
+			waiting = append(waiting, p.Node)
 		}
 	}
+	waiting = unique(waiting)
 	if len(waiting) == 1 { // as if the owners of its BMC waited as well
 		waiting = append(waiting, f.bmcs.owners(routed(f.m.BMC), waiting[0])...)
 	}
@@ -144,10 +158,10 @@ func (f Found) Started(v fsm.View) Answer {
 func (f Found) Node() Answer {
 	nodes, macs := slices.Clone(f.at), []string(nil)
 	for _, p := range f.ports {
-		nodes, macs = append(nodes, p.Node), add(macs, p.MAC)
+		nodes, macs = append(nodes, p.Node), append(macs, p.MAC)
 	}
 	a := among(nodes, "Ironic has several nodes with attributes %s: %s", f.m)
-	a.Attributes = introspection.Attributes{MACs: Bounded(macs), BMC: Bounded(f.m.BMC)}
+	a.Attributes = introspection.Attributes{MACs: Bounded(unique(macs)), BMC: Bounded(f.m.BMC)}
 	return a
 }
 

@@ -40,13 +40,13 @@ func portMAC(mac string) bool {
 func PortMACs(texts []string) (macs []string) {
 	for _, text := range texts {
 		if mac, ok := CanonicalMAC(text); ok && portMAC(mac) {
-			macs = add(macs, mac)
+			macs = append(macs, mac)
 		}
 	}
-	return macs
+	return unique(macs)
 }
 
-// add adds a text to others, once.
+// add adds a text to a few others, once.
 func add(texts []string, text string) []string {
 	if slices.Contains(texts, text) {
 		return texts
@@ -54,10 +54,38 @@ func add(texts []string, text string) []string {
 	return append(texts, text)
 }
 
-// without returns those of macs that are not among others.
-func without(macs, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return slices.Contains(others, mac) })
+// set is texts that are looked up often: any client sends a thousand MACs.
+type set map[string]struct{}
+
+func setOf(texts []string) set {
+	s := make(set, len(texts))
+	for _, text := range texts {
+		s[text] = struct{}{}
+	}
+	return s
 }
 
-// lacks reports whether one of the known MACs is not among macs.
-func lacks(macs, known []string) bool { return len(without(known, macs)) > 0 }
+func (s set) has(text string) bool {
+	_, ok := s[text]
+	return ok
+}
+
+// lacks reports whether one of the texts is not in it.
+func (s set) lacks(texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return !s.has(text) })
+}
+
+// unique keeps the first of equal texts. It changes texts.
+func unique(texts []string) []string {
+	seen := make(set, len(texts))
+	return slices.DeleteFunc(texts, func(text string) bool {
+		again := seen.has(text)
+		seen[text] = struct{}{}
+		return again
+	})
+}
+
+// without returns those of macs that are not among others.
+func without(macs, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(macs), setOf(others).has)
+}

@@ -77,6 +77,7 @@ func machineOf(d *document.Document, counts func(nic *document.Parts) bool) Mach
 			m.add(nic)
 		}
 	}
+	m.MACs, m.Inner = unique(m.MACs), unique(m.Inner)
 	return m
 }
 
@@ -86,9 +87,9 @@ func (m *Machine) add(nic *document.Parts) {
 	if !ok {
 		return
 	}
-	m.MACs = add(m.MACs, mac)
+	m.MACs = append(m.MACs, mac)
 	if leadsToBMC(nic) {
-		m.Inner = add(m.Inner, mac)
+		m.Inner = append(m.Inner, mac)
 	}
 }
 

@@ -40,14 +40,13 @@ func MACsOf(v fsm.View, node string) []string {
 	var macs []string
 	for port := range v.Ports() { // for a person's question; it needs no index
 		if port.Node == node {
-			macs = add(macs, port.MAC)
+			macs = append(macs, port.MAC)
 		}
 	}
 	if rec, ok := v.Record(node); ok {
-		for _, mac := range rec.Attributes.MACs {
-			macs = add(macs, mac)
-		}
+		macs = append(macs, rec.Attributes.MACs...)
 	}
+	macs = unique(macs)
 	return macs[:min(len(macs), maxNodeMACs)]
 }
 

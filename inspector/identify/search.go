@@ -29,6 +29,26 @@ type Search struct {
 	BMCs  func(ctx context.Context) (BMCs, error)
 }
 
+// Timed returns the search for one request, and what that computes besides its waits for
+// Ironic from now on.
+func (s Search) Timed() (timed Search, computed func() time.Duration) {
+	began, waited := time.Now(), time.Duration(0)
+	wait := func(since time.Time) { waited += time.Since(since) }
+	timed.Node = func(ctx context.Context, node string) (Known, bool, error) {
+		defer wait(time.Now())
+		return s.Node(ctx, node)
+	}
+	timed.Ports = func(ctx context.Context) (Ports, error) {
+		defer wait(time.Now())
+		return s.Ports(ctx)
+	}
+	timed.BMCs = func(ctx context.Context) (BMCs, error) {
+		defer wait(time.Now())
+		return s.BMCs(ctx)
+	}
+	return timed, func() time.Duration { return time.Since(began) - waited }
+}
+
 // Started answers with the node under introspection that a ramdisk runs on, or with the
 // one whose callback it repeats. A node scores one point if any of its MACs matches and
 // one if any of its BMC addresses does; the highest score wins. MACs that cannot be a
@@ -105,26 +125,29 @@ func (s Search) stillComesFrom(ctx context.Context, v fsm.View, m Machine, node 
 
 // fitting leaves out nodes that the evidence excludes, and notes them.
 func (m *Machine) fitting(found []Known) []Known {
-	return slices.DeleteFunc(found, func(k Known) bool {
-		against, why := weigh(*m, k)
-		if against >= enough && !m.not(k.Node) {
-			m.Not = append(slices.Clip(m.Not), Exclusion{k.Node, why, k.MACs})
+	w := m.weighed()
+	not := slices.Clip(m.Not)
+	found = slices.DeleteFunc(found, func(k Known) bool {
+		against, why := weigh(w, k)
+		if against >= enough && !w.not.has(k.Node) {
+			not = append(not, Exclusion{k.Node, why, k.MACs})
+			w.not[k.Node] = struct{}{}
 		}
 		return against >= enough
 	})
-}
-
-// not reports whether a node was excluded.
-func (m *Machine) not(node string) bool {
-	return slices.ContainsFunc(m.Not, func(x Exclusion) bool { return x.Node == node })
+	m.Not = not
+	return found
 }
 
 // ask has Ironic settle doubts: nodes that one more thing would exclude.
 func (s Search) ask(ctx context.Context, m *Machine, found []Known) []Known {
-	for n, k := range found {
-		if against, _ := weigh(*m, k); against == enough-1 && m.Serial != "" && len(found) <= maxAsked {
-			if known, _, err := s.Node(ctx, k.Node); err == nil { // else the doubt stays
-				found[n].Serial = known.Serial
+	if m.Serial != "" && len(found) <= maxAsked {
+		w := m.weighed()
+		for n, k := range found {
+			if against, _ := weigh(w, k); against == enough-1 {
+				if known, _, err := s.Node(ctx, k.Node); err == nil { // else the doubt stays
+					found[n].Serial = known.Serial
+				}
 			}
 		}
 	}

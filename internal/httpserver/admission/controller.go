@@ -364,6 +364,9 @@ func (p *Place) Pay(ctx context.Context, work time.Duration, bytes int) error {
 // Read counts what it costs to read a document of so many bytes.
 func (p *Place) Read(bytes int) { p.extra += time.Duration(bytes) * readByte }
 
+// Compute counts work that a request of a class that waits has done meanwhile.
+func (p *Place) Compute(work time.Duration) { p.extra += work }
+
 // Bodies is that of the controller.
 func (p *Place) Bodies() *Memory { return p.of.bodies }
 

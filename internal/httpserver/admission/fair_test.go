@@ -245,3 +245,24 @@ func TestAnswersAndReadingsCount(t *testing.T) {
 		})
 	}
 }
+
+// What a request of a class that waits computes meanwhile counts: its places stay taken.
+func TestComputationsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, work := range []time.Duration{0, 200 * time.Millisecond} {
+			by := NewController()
+			for range 40 {
+				p, err := by.Admit(t.Context(), Callback, Caller{Source: numbered(1)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Compute(work)
+				p.Leave()
+			}
+			if in, _ := by.Taken(Callback); (in > 0) != (work > 0) {
+				t.Errorf("work-counts: after 40 computations of %v, %d places are taken", work, in)
+			}
+			time.Sleep(time.Minute) // in a bubble
+		}
+	})
+}
