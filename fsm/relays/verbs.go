@@ -26,10 +26,9 @@ type Accept struct {
 	// Source is the network that sent it, "" if that is not known. Each has a share
 	// of the room.
 	Source string `cbor:"6,keyasint,omitempty"`
-	// After is the relay of this document that has ended and that it does not repeat,
-	// because Ironic waits for a document again. Another relay than that, or one that is
-	// pending, is joined all the same: another peer that saw Ironic wait was faster. It needs
-	// log version 3.
+	// After is the relay of this document that it does not repeat, because Ironic waits for a
+	// document again: the relay has ended, or never reaches Ironic. Another relay than that is
+	// joined all the same: another peer that saw Ironic wait was faster. It needs log version 3.
 	After fencing.Token `cbor:"7,keyasint,omitempty"`
 	// Unsure says that Ironic could not be asked whether it waits again. The new relay takes
 	// the place of After then, so that a repeat is still kept once.
@@ -88,7 +87,7 @@ func validKeep(keep time.Duration) error {
 
 func applyAccept(t Txn, c Accept) entry.Result {
 	earlier, repeats := t.Repeated(c.Document.Hash)
-	if repeats && (earlier.State == Pending || earlier.Sequence != c.After) {
+	if repeats && earlier.Sequence != c.After {
 		return entry.Answer(Relayed{Sequence: earlier.Sequence, Node: earlier.Node, Joined: true})
 	}
 	r := Relay{
@@ -112,7 +111,7 @@ func applyAccept(t Txn, c Accept) entry.Result {
 	}
 	t.Blobs.Ref(c.Document.Hash, c.Document)
 	t.indexRelay(r)
-	if c.Unsure && repeats {
+	if c.Unsure && repeats && earlier.State != Pending {
 		t.expireRelay(earlier.Sequence)
 	}
 	return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node})

@@ -71,7 +71,7 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 	}
 	if earlier, ok := v.RelayRepeated(packed.Hash); ok {
 		accept.Node = cmp.Or(earlier.Node, accept.Node)
-		wanted := false
+		wanted := inspectedSince(v, accept.Node, earlier.Sequence) // then the earlier one never reaches Ironic
 		if earlier.State != relays.Pending {
 			wanted, accept.Unsure = r.awaits(ctx, accept.Node)
 		}

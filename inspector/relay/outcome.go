@@ -10,8 +10,12 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -71,6 +75,51 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 		outcome = relays.OutcomeRefused
 	}
 	return outcome, inspector.Clip(answer.Reason)
+}
+
+// outdated says how an attempt ends before a byte is sent, and why, "" if Ironic may have the
+// document. Ironic takes what it is sent for the inspection that it waits with, so the document of
+// an earlier one must not reach it, nor an older one of this in the place of a newer. In doubt the
+// document may be the one that Ironic has: of two, only Ironic tells which.
+func outdated(v fsm.View, r relays.Relay, data []byte) (outcome relays.Outcome, why string) {
+	node := r.Node
+	if node == "" { // perhaps a port names it by now
+		node = ownerOf(v, data)
+	}
+	if node == "" {
+		return 0, ""
+	}
+	if inspectedSince(v, node, r.Sequence) {
+		if r.Doubt {
+			return relays.OutcomeAbsent, earlierInspection
+		}
+		return relays.OutcomeRefused, earlierInspection
+	}
+	for newer := range v.RelaysOf(node) {
+		if newer.Sequence > r.Sequence && newer.State != relays.Failed && !r.Doubt {
+			return relays.OutcomeRefused, "the node has sent a newer document, which Ironic gets in its place"
+		}
+	}
+	return 0, ""
+}
+
+// earlierInspection is why Ironic does not get a document.
+const earlierInspection = "it is of an earlier inspection: Ironic began another one of the node after it came"
+
+// inspectedSince reports whether Ironic began to inspect a node after an entry of the log, as far
+// as the state follows it.
+func inspectedSince(v fsm.View, node string, entry fencing.Token) bool {
+	now, inspects := v.Inspected(node)
+	return inspects && now.Since > entry
+}
+
+// ownerOf returns the node whose ports name the machine that sent a document, "" if there is none.
+func ownerOf(v fsm.View, data []byte) string {
+	parsed, err := document.Parse(data)
+	if err != nil {
+		return "" // Ironic says what is wrong with it
+	}
+	return identify.Of(parsed).PortOwner(v)
 }
 
 // passing reports whether Ironic took nothing and may say otherwise if it is asked again: the

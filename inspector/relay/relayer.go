@@ -173,6 +173,10 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		w.commitAttempt(ctx, r, relays.OutcomeAgain, inspector.Clip(err.Error()), "")
 		return 0
 	}
+	if outcome, why := outdated(w.Log.View(), r, document); why != "" {
+		w.commitAttempt(ctx, r, outcome, why, "")
+		return 0
+	}
 	guarded := ironic.WithGuard(ctx, func() error {
 		if time.Since(begun) > relayProof {
 			return ironic.ErrNotAllowed
