@@ -16,7 +16,8 @@ type Known struct {
 	Serial string
 	// rival reports that another node has more ports with what tells the machine.
 	rival bool
-	// owner is another node whose BMC has the address of the machine's, "" for none.
+	// owner is another node whose BMC has the address of the machine's, "" for none, or if it is
+	// not known.
 	owner string
 }
 
@@ -29,11 +30,13 @@ type evidence struct {
 // weighed is a machine that is compared with many nodes.
 type weighed struct {
 	Machine
-	macs, inner, not set // its MACs, those of its inner cards, and the nodes that it is not
+	// its MACs, those of its inner cards, those that tell it from others, and the nodes that
+	// it is not
+	macs, inner, own, not set
 }
 
 func (m Machine) weighed() weighed {
-	w := weighed{Machine: m, macs: setOf(m.MACs), inner: setOf(m.Inner), not: make(set, len(m.Not))}
+	w := weighed{Machine: m, macs: setOf(m.MACs), inner: setOf(m.Inner), own: setOf(m.telling()), not: make(set, len(m.Not))}
 	for _, x := range m.Not {
 		w.not[x.Node] = struct{}{}
 	}
@@ -46,7 +49,8 @@ func (m Machine) weighed() weighed {
 // the BMCs agree, see weigh.
 func table() []evidence {
 	return []evidence{
-		{func(m weighed, k Known) bool { return differing(m.BMC, k.BMC) }, "its BMC has another address"},
+		{func(m weighed, k Known) bool { return !sameBMC(m.BMC, k.BMC) && differing(m.BMC, k.BMC) },
+			"its BMC has another address"},
 		{func(_ weighed, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
 		{func(m weighed, k Known) bool { return m.macs.lacks(k.MACs) }, "it lacks one of the node's MACs"},
 		{func(m weighed, k Known) bool { return m.sharesInner(k.MACs) },
@@ -71,7 +75,7 @@ func weigh(m weighed, k Known) (against int, why string) {
 	if m.not.has(k.Node) {
 		return enough, ""
 	}
-	if sameBMC(m.BMC, k.BMC) {
+	if m.knownByBMC(k) {
 		return 0, ""
 	}
 	var says []string
@@ -82,6 +86,16 @@ func weigh(m weighed, k Known) (against int, why string) {
 	}
 	return len(says), strings.Join(says, ", and ")
 }
+
+// knownByBMC reports whether a machine is a node because the addresses of their BMCs agree.
+// Blades may share one, so without a MAC of its own in common, an address that another node has
+// as well, or the ports of another node, leave it to the evidence.
+func (m weighed) knownByBMC(k Known) bool {
+	return sameBMC(m.BMC, k.BMC) && (m.sharesOwn(k.MACs) || k.owner == "" && !k.rival)
+}
+
+// sharesOwn reports whether a machine has a node's MAC that tells it from others.
+func (m weighed) sharesOwn(macs []string) bool { return slices.ContainsFunc(macs, m.own.has) }
 
 // sharesInner reports whether all that a machine has of a node's MACs are by cards
 // that lead to its own BMC.

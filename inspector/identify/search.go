@@ -154,14 +154,19 @@ func (s Search) ask(ctx context.Context, m *Machine, found []Known) []Known {
 	return m.fitting(found)
 }
 
-// owner returns a node that has the BMC of a machine in Ironic where k has not, "" if there
-// is none.
+// owner returns a node that has the BMC of a machine in Ironic where k has not, or, where they
+// have no MAC in common, besides k; "" if there is none.
 func (s Search) owner(ctx context.Context, m Machine, k Known) string {
-	if len(routed(m.BMC)) == 0 || sameBMC(m.BMC, k.BMC) {
+	same := sameBMC(m.BMC, k.BMC)
+	if len(routed(m.BMC)) == 0 || same && m.weighed().sharesOwn(k.MACs) {
 		return ""
 	}
 	bmcs, err := s.BMCs(ctx)
-	if owners := bmcs.owners(routed(m.BMC), k.Node); err == nil && len(owners) > 0 {
+	owners := bmcs.owners(routed(m.BMC), k.Node)
+	if same { // behind a bridge or not, it is the address of both
+		owners = without(bmcs.owners(routed(m.BMC), ""), []string{k.Node})
+	}
+	if err == nil && len(owners) > 0 {
 		return owners[0]
 	}
 	return "" // also of an Ironic that does not say

@@ -282,6 +282,68 @@ func TestTies(t *testing.T) {
 	}
 }
 
+// Blades that Ironic reaches at one address are told apart by what else is known of them: a
+// blade that does not wait is never the one that does.
+func TestBladesWithOneBMC(t *testing.T) {
+	first := []string{mac1}
+	for _, tt := range []struct {
+		name     string
+		nodes    []Known // the first one waits
+		macs, sn string
+		want     string
+		unpulled bool // its ports are not known
+		silent   bool
+		bridged  bool
+	}{
+		{name: "the other blade", nodes: []Known{at(node1, "sn-1", first, bmc1), at(node2, "sn-2", []string{mac2}, bmc1)},
+			macs: mac2, sn: "sn-2", want: "none"},
+		{name: "the other blade, no serial numbers",
+			nodes: []Known{at(node1, "", first, bmc1), at(node2, "", []string{mac2}, bmc1)}, macs: mac2, want: "none"},
+		{name: "the other blade, and Ironic does not say",
+			nodes: []Known{at(node1, "", first, bmc1), at(node2, "", []string{mac2}, bmc1)}, macs: mac2, want: "none", silent: true},
+		{name: "the other blade, which has no port",
+			nodes: []Known{at(node1, "", first, bmc1), at(node2, "", nil, bmc1)}, macs: mac2, want: "none"},
+		{name: "the other blade, where its ports were not listed yet", unpulled: true,
+			nodes: []Known{at(node1, "", first, bmc1), at(node2, "", []string{mac2}, bmc1)}, macs: mac2, want: "none"},
+		{name: "the other blade, and the one that waits has no port",
+			nodes: []Known{at(node1, "", nil, bmc1), at(node2, "", []string{mac2}, bmc1)}, macs: mac2, want: "none"},
+		{name: "neither blade has a port: as if both waited",
+			nodes: []Known{at(node1, "", nil, bmc1), at(node2, "", nil, bmc1)}, macs: mac2, want: "several"},
+		{name: "behind a bridge", bridged: true,
+			nodes: []Known{at(node1, "", first, bmc1), at(node2, "", nil, bmc1)}, macs: mac2, want: "none"},
+		{name: "the other blade, a card in common",
+			nodes: []Known{at(node1, "", []string{mac1, common}, bmc1), at(node2, "", []string{mac2, common}, bmc1)},
+			macs:  mac2 + " usb:" + common, want: "none"},
+		{name: "the blade itself", nodes: []Known{at(node1, "", first, bmc1), at(node2, "", []string{mac2}, bmc1)}, macs: mac1,
+			want: node1},
+		{name: "the blade itself, with one of its cards replaced",
+			nodes: []Known{at(node1, "", []string{mac1, mac3}, bmc1), at(node2, "", []string{mac2}, bmc1)}, macs: mac1, want: node1},
+		{name: "the blade itself, with a card of the other", sn: "sn-3",
+			nodes: []Known{at(node1, "sn-1", []string{mac1, mac3}, bmc1), at(node2, "", []string{mac2, common}, bmc1)},
+			macs:  mac1 + " " + mac2 + " " + common, want: node1},
+		{name: "a BMC of one node, with another card", nodes: []Known{at(node1, "", first, bmc1), at(node2, "", nil, bmc2)},
+			macs: mac3, want: node1},
+		{name: "a BMC of one node, with another card, and Ironic does not say", silent: true,
+			nodes: []Known{at(node1, "", first, bmc1)}, macs: mac3, want: node1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t, tt.nodes[0]).starts(t)
+			s.nodes = tt.nodes
+			if !tt.unpulled {
+				s.pulls(t)
+			}
+			s.away = tt.silent
+			if tt.bridged {
+				s.bridged = []string{node1, node2}
+			}
+			a := s.search().Started(t.Context(), s.View(), machine(tt.macs, bmc1, tt.sn))
+			if verdict(a) != tt.want {
+				t.Errorf("blades: got %s, %s, want %s", verdict(a), a.Machine.Unknown(), tt.want)
+			}
+		})
+	}
+}
+
 // A document that repeats the delivery of an ended introspection is answered for that
 // node, unless the evidence says that it is another's.
 func TestRepeats(t *testing.T) {
