@@ -71,6 +71,9 @@ func (s Search) Started(ctx context.Context, v fsm.View, m Machine) Answer {
 		best = max(best, score[k.Node])
 	}
 	found = slices.DeleteFunc(found, func(k Known) bool { return score[k.Node] < best })
+	if len(found) > 1 && len(found) <= maxAsked {
+		found = s.present(ctx, found)
+	}
 	if len(found) == 1 {
 		found[0].owner = s.owner(ctx, m, found[0])
 	}
@@ -152,6 +155,15 @@ func (s Search) ask(ctx context.Context, m *Machine, found []Known) []Known {
 		}
 	}
 	return m.fitting(found)
+}
+
+// present leaves out nodes that Ironic says it does not have: a machine that was enrolled again
+// under another UUID has all in common with the former node.
+func (s Search) present(ctx context.Context, found []Known) []Known {
+	return slices.DeleteFunc(found, func(k Known) bool {
+		_, there, err := s.Node(ctx, k.Node)
+		return err == nil && !there
+	})
 }
 
 // owner returns a node that has the BMC of a machine in Ironic where k has not, or, where they

@@ -344,6 +344,51 @@ func TestBladesWithOneBMC(t *testing.T) {
 	}
 }
 
+// A node that Ironic has no more is none of those that a machine may be; one of which Ironic
+// does not say is.
+func TestTiesWithDeletedNodes(t *testing.T) {
+	own := []string{mac1}
+	for _, tt := range []struct {
+		name   string
+		nodes  []string // that wait, known by the same MAC
+		gone   []string // from Ironic
+		silent bool
+		want   string
+	}{
+		{name: "the former node was deleted", nodes: []string{node1, node2}, gone: []string{node1}, want: node2},
+		{name: "two former ones", nodes: []string{node1, node2, node3}, gone: []string{node1, node3}, want: node2},
+		{name: "Ironic has both", nodes: []string{node1, node2}, want: "several"},
+		{name: "Ironic does not say", nodes: []string{node1, node2}, gone: []string{node1}, silent: true, want: "several"},
+		{name: "all were deleted", nodes: []string{node1, node2}, gone: []string{node1, node2}, want: "none"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			for _, node := range tt.nodes {
+				s.nodes = append(s.nodes, at(node, "", own))
+			}
+			s.starts(t)
+			s.nodes = slices.DeleteFunc(s.nodes, func(k Known) bool { return slices.Contains(tt.gone, k.Node) })
+			s.away = tt.silent
+			if a := s.search().Started(t.Context(), s.View(), machine(mac1, "", "")); verdict(a) != tt.want {
+				t.Errorf("deleted: got %s, %s, want %s", verdict(a), a.Text, tt.want)
+			}
+		})
+	}
+	s := newSite(t)
+	for i := range maxAsked + 1 {
+		s.nodes = append(s.nodes, at(fmt.Sprintf("%08d-1111-4111-8111-111111111111", i), "", own))
+	}
+	if a := s.starts(t).search().Started(t.Context(), s.View(), machine(mac1, "", "")); verdict(a) != "several" ||
+		len(s.asked) != 0 {
+		t.Errorf("deleted: of many nodes: %s, Ironic was asked for %d", verdict(a), len(s.asked))
+	}
+	s = newSite(t, at(node1, "", own), at(node2, "", own)).starts(t) // its BMC is another node's, as if that waited
+	s.nodes = []Known{at(node2, "", own), at(node3, "", nil, bmc2)}
+	if a := s.search().Started(t.Context(), s.View(), machine(mac1, bmc2, "")); verdict(a) != "several" {
+		t.Errorf("deleted: the one that is left is weighed: %s", verdict(a))
+	}
+}
+
 // A document that repeats the delivery of an ended introspection is answered for that
 // node, unless the evidence says that it is another's.
 func TestRepeats(t *testing.T) {
