@@ -20,9 +20,11 @@ func manyNodes(nodes int) (Machine, Ports) {
 		m.MACs = append(m.MACs, fmt.Sprintf("52:54:00:00:%02x:%02x", i>>8, i&255))
 	}
 	for n := range nodes {
-		node, mac, other := fmt.Sprintf("node-%d", n), m.MACs[n%len(m.MACs)], fmt.Sprintf("52:54:01:00:%02x:%02x", n>>8, n&255)
+		node, mac := fmt.Sprintf("node-%d", n), m.MACs[n%len(m.MACs)]
+		other := fmt.Sprintf("52:54:01:00:%02x:%02x", n>>8, n&255)
 		m.Not = append(m.Not, Exclusion{Node: node, Why: "it is another", macs: []string{mac, other}})
-		ports = append(ports, ironicports.Port{ID: mac, MAC: mac, Node: node}, ironicports.Port{ID: other, MAC: other, Node: node})
+		ports = append(ports, ironicports.Port{ID: mac, MAC: mac, Node: node},
+			ironicports.Port{ID: other, MAC: other, Node: node})
 	}
 	return m, NewPorts(ports)
 }
