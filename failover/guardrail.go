@@ -176,7 +176,7 @@ func byYouth(f *facts, n *nodeFacts) string {
 // byPlannedWork waits for Kubernetes' own word where an operator or a program has
 // marked a kube node: it is drained and restarted on purpose, and what could be
 // moved quickly has been moved. A machine that was shut down and stays off is not restarted,
-// unless whoever does it says so.
+// unless a mark says that it is.
 func byPlannedWork(f *facts, n *nodeFacts) string {
 	planned := n.planned()
 	if n.Shutdown.Off {

@@ -74,7 +74,7 @@ func knownBy(mark string) string {
 func byTwin(f *facts, n *nodeFacts) string {
 	other, by := f.census().twin(f.cluster, n.WatchedNode, f.settings.Detection)
 	if other == nil {
-		return f.mayBeTwin(n)
+		return mayBeTwin(f, n)
 	}
 	return fmt.Sprintf(
 		"kube node %s is alive and has the same %s, so both are one machine: delete the Node that is not in use",
@@ -88,7 +88,7 @@ const rejoining = time.Minute
 // mayBeTwin forbids while a cluster has not been read that the machine may have joined. One
 // that this leader saw alive lately has not: a cluster whose API server is away does not
 // keep the others from being looked after.
-func (f *facts) mayBeTwin(n *nodeFacts) string {
+func mayBeTwin(f *facts, n *nodeFacts) string {
 	lately := max(rejoining, 2*f.settings.Detection.LeaseAge)
 	if len(f.others.unread) == 0 || n.Renewed >= 0 && n.Renewed < lately {
 		return ""

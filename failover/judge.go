@@ -211,7 +211,18 @@ func (j *Judge) Well(uid string) bool {
 }
 
 func (f *facts) well(n *nodeFacts) bool {
-	return f.api.Answers && n.Ready == kubestate.ReadyTrue && n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
+	return f.api.Answers && n.Ready == kubestate.ReadyTrue && f.renews(n)
+}
+
+// renews reports whether this leader saw the Lease of a kube node change within lease_age.
+func (j *Judge) renews(uid string) bool {
+	f, _ := j.facts()
+	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
+	return n != nil && f.renews(n)
+}
+
+func (f *facts) renews(n *nodeFacts) bool {
+	return n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
 }
 
 // Simulate says what would be done if a kube node, named, died now and all signs

@@ -71,8 +71,8 @@ func lifecycleMarks() []lifecycleMark {
 		{onCondition, "DrainInProgress", "", false, false},    // KEP-5683
 		{onCondition, "Drained", "", false, false},            // KEP-5683
 		{onCondition, conditionShutdown, "", false, false},
-		{onTaint, "node.kubernetes.io/unschedulable", "", false, false},                   // Kubernetes: of spec.unschedulable
-		{onTaint, "medik8s.io/drain", "", false, false},                                   // medik8s node-maintenance-operator
+		{onTaint, "node.kubernetes.io/unschedulable", "", false, false},                   // of spec.unschedulable
+		{onTaint, "medik8s.io/drain", "", false, false},                                   // medik8s node maintenance
 		{onTaint, "ToBeDeletedByClusterAutoscaler", "", false, false},                     // cluster-autoscaler: pkg taints
 		{onTaint, "karpenter.sh/disrupted", "", false, false},                             // Karpenter 1.0
 		{onTaint, "karpenter.sh/disruption", "", false, false},                            // Karpenter 0.32 to 0.37

@@ -393,10 +393,7 @@ func TestOptOutHoldsPowerOn(t *testing.T) {
 		if why := strings.Join(all[0].Why, "; "); !strings.Contains(why, "failover-disabled is true") {
 			t.Errorf("why-it-waits: %q", why)
 		}
-		w.with(func() {
-			delete(w.nodes["n1"].Annotations, AnnotationOptOut)
-			w.touch(w.nodes["n1"])
-		})
+		w.with(func() { delete(w.nodes["n1"].Annotations, AnnotationOptOut); w.touch(w.nodes["n1"]) })
 		w.recovers()
 		if n := w.count("on", "n1"); n != 1 {
 			t.Errorf("it was switched on %d times", n)

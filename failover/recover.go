@@ -123,7 +123,7 @@ func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, 
 	return power, err
 }
 
-// giveOn gives the command unless somebody keeps it from the machine by now: its device may
+// giveOn gives the command unless an operator keeps it from the machine by now: its device may
 // have taken minutes to say that it is off, and may take as long to switch it on.
 func (t *target) giveOn(ctx context.Context, m kubestate.Remediation, d Device) error {
 	n, err := t.readNode(ctx, m)

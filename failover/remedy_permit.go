@@ -77,7 +77,7 @@ func (r rejudged) permitFirst(ctx context.Context, m kubestate.Remediation, p *p
 	case suspect:
 	case r.judge.Well(m.UID):
 		return r.back(ctx, m, p.node)
-	case begun && !r.renews(m):
+	case begun && !r.judge.renews(m.UID):
 		// A peer that has no opinion just now does not make it alive.
 		return r.withhold(m, refusal{signsRail, why})
 	default:
@@ -106,7 +106,7 @@ func (r rejudged) permitAgain(ctx context.Context, m kubestate.Remediation, p *p
 	switch {
 	case r.judge.Well(m.UID):
 		return r.back(ctx, m, p.node)
-	case r.renews(m) && !suspect:
+	case r.judge.renews(m.UID) && !suspect:
 		return r.withhold(m, refusal{"returns", "its Lease is renewed: it is waited for until it is Ready"})
 	case !booted && len(against) == 0:
 		p.given, p.asked = true, beforePower()
@@ -158,16 +158,6 @@ func (r rejudged) stillProven(ctx context.Context, m kubestate.Remediation) (goe
 		fmt.Sprintf("device %s says off; nothing answers, and its Lease is silent", m.Device))
 }
 
-// renews reports whether this leader saw the Lease of a Node change within lease_age.
-func (s *clusterController) renews(m kubestate.Remediation) bool {
-	for _, w := range s.tracker.Look().Nodes {
-		if w.UID == m.UID {
-			return w.Renewed >= 0 && w.Renewed < s.settings().Detection.LeaseAge
-		}
-	}
-	return false
-}
-
 // switchOff gives one power-off command. What forbids it, or shows that the machine is
 // back, ends the tries of its device.
 func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Device, p permission) error {
@@ -199,7 +189,7 @@ func (t *target) isBack(m kubestate.Remediation, p permission) []refusal {
 		}
 	}
 	suspect, alive := t.judge.Still(m.UID)
-	if suspect || m.WasOff && !t.renews(m) { // what was off is off still, as far as that is known
+	if suspect || m.WasOff && !t.judge.renews(m.UID) { // what was off is off still, as far as that is known
 		return nil
 	}
 	return []refusal{{signsRail, alive}}

@@ -263,7 +263,7 @@ func TestShutdownIsNotBelievedOfALiar(t *testing.T) {
 				w.pass(5 * time.Second)
 				w.with(func() {
 					for _, p := range w.machines() {
-						p.hidden = p.hidden || name == "no machine is heard"
+						p.slow = name == "no machine is heard" // by the leader
 					}
 					w.pcs["n1"].leaseless = name == "no machine is heard" // else a renewal may save it
 					happens(w.pcs["n1"])
