@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -28,7 +30,7 @@ const (
 // Configuration is the raft configuration as its leader changes it.
 type Configuration interface {
 	Servers() []raftstore.Server
-	View() fsm.View
+	Changed() (fsm.View, <-chan struct{})
 	Changer
 }
 
@@ -59,15 +61,52 @@ func NewMembership(conf Configuration, self string, log *slog.Logger) *Membershi
 	return &Membership{conf: conf, self: self, log: log, failing: logs.Limit(log)}
 }
 
-// Run works until ctx, the leadership, ends. A change that fails is tried again.
+// Run works until ctx, the leadership, ends. A change that fails is tried again. A former
+// member is removed as soon as the log says so: it may be gone for good the next moment, and a
+// leader that counts on its vote has to do it before it steps down for want of it.
 func (m *Membership) Run(ctx context.Context) error {
 	m.since = make(map[string]time.Time)
-	for range pace.Every(ctx, reconcileEvery) {
-		if err := m.reconcile(ctx); err != nil && ctx.Err() == nil {
+	due := make(chan struct{})
+	var rounds sync.WaitGroup
+	defer rounds.Wait()
+	rounds.Go(func() {
+		for range pace.Every(ctx, reconcileEvery) {
+			select {
+			case due <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	})
+	for failed := true; ; { // as if: the first change is made in the first round
+		view, changed := m.conf.Changed() // before the look: what comes meanwhile is seen next
+		if _, found := m.former(view); !found || failed {
+			select {
+			case <-due:
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		err := m.reconcile(ctx)
+		if failed = err != nil; failed && ctx.Err() == nil {
 			m.failing.Warn("change membership failed, retrying", "err", err)
 		}
 	}
-	return nil
+}
+
+// former returns a server of raft's configuration that is no member. The leader never
+// removes itself: leaving transfers first.
+func (m *Membership) former(view fsm.View) (srv raftstore.Server, found bool) {
+	servers := m.conf.Servers()
+	i := slices.IndexFunc(servers, func(srv raftstore.Server) bool {
+		_, member := view.Member(srv.ID)
+		return !member && srv.ID != m.self
+	})
+	if i < 0 {
+		return srv, false
+	}
+	return servers[i], true
 }
 
 // reconcile makes at most one change: raft takes them one at a time anyway,
@@ -75,15 +114,14 @@ func (m *Membership) Run(ctx context.Context) error {
 func (m *Membership) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeLimit)
 	defer cancel()
-	view := m.conf.View()
+	view, _ := m.conf.Changed()
+	if srv, found := m.former(view); found {
+		m.log.Info("removing former member from raft", "peer_id", srv.ID)
+		return m.conf.Remove(ctx, srv.ID)
+	}
 	servers := make(map[string]raftstore.Server)
 	for _, srv := range m.conf.Servers() {
 		servers[srv.ID] = srv
-		// The leader never removes itself: leaving transfers first.
-		if _, member := view.Member(srv.ID); !member && srv.ID != m.self {
-			m.log.Info("removing former member from raft", "peer_id", srv.ID)
-			return m.conf.Remove(ctx, srv.ID)
-		}
 	}
 	for _, member := range view.Members() {
 		srv, known := servers[member.ID]

@@ -22,7 +22,7 @@ type conf struct {
 
 func (c *conf) Servers() []raftstore.Server { return c.servers }
 
-func (c *conf) View() fsm.View { v, _ := c.log.Changed(); return v }
+func (c *conf) Changed() (fsm.View, <-chan struct{}) { return c.log.Changed() }
 
 func (c *conf) set(id, address string, voter bool) error {
 	for i, s := range c.servers {
