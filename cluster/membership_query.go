@@ -27,6 +27,9 @@ const (
 	inquiryLimit = 2 * time.Second
 	// verdictFor is how long the outcome of an inquiry counts.
 	verdictFor = 10 * time.Second
+	// failureFor is how long a question counts that failed at once: it cost nothing, and the
+	// network of this host may just be coming up.
+	failureFor = time.Second
 	// maxVerdicts bounds the peers whose verdicts are remembered. Only holders of
 	// a certificate of this cluster are asked about.
 	maxVerdicts = 4 * membership.MaxMembers
@@ -86,10 +89,12 @@ type inquiry struct {
 // requests which come together share one inquiry. It is no mutex: in a bubble of testing/synctest time
 // passes while a goroutine waits for a channel, and the inquiry waits for time to pass.
 type verdict struct {
-	turn  chan struct{} // capacity 1
-	at    time.Time     // zero: never
-	err   error
-	final bool // it does not change any more
+	turn chan struct{} // capacity 1
+	at   time.Time     // zero: never
+	err  error
+	// counts is how long, of an inquiry among members; final says that it does not change any more.
+	counts time.Duration
+	final  bool
 }
 
 func newInquiry() *inquiry { return &inquiry{verdicts: make(map[string]*verdict)} }
@@ -116,37 +121,47 @@ func (q *inquiry) askMembers(id string, members []membership.Member) error {
 	known := q.verdict(id)
 	known.turn <- struct{}{} // an inquiry takes inquiryLimit at most
 	defer func() { <-known.turn }()
-	if known.at.IsZero() || time.Since(known.at) > verdictFor {
-		known.err = q.inquire(id, members)
+	if known.at.IsZero() || time.Since(known.at) > known.counts {
+		known.counts, known.err = q.inquire(id, members)
 		known.at = time.Now()
 	}
 	return known.err
 }
 
-// inquire asks all members at once.
-func (q *inquiry) inquire(id string, members []membership.Member) error {
+// inquire asks all members at once, and returns how long the outcome counts: not for verdictFor
+// where a question failed before its time, for that member may object. Silence does, since each
+// question would hold up an election again.
+func (q *inquiry) inquire(id string, members []membership.Member) (counts time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inquiryLimit)
 	defer cancel()
-	answers := make(chan Rights, len(members))
+	type answer struct {
+		Rights
+		failed bool // at once
+	}
+	answers := make(chan answer, len(members))
 	for _, m := range members { // at most membership.MaxMembers
 		go func() {
-			r, _ := q.rights(ctx, m, id) // no answer is no objection
-			answers <- r
+			r, err := q.rights(ctx, m, id) // no answer is no objection
+			answers <- answer{r, err != nil && ctx.Err() == nil}
 		}()
 	}
+	counts = verdictFor
 	denied, vouched := false, false
 	for range members {
 		r := <-answers // each ends with ctx
 		if r.Removed {
-			return fmt.Errorf("%w: %s", ErrRemovedPeer, id)
+			return verdictFor, fmt.Errorf("%w: %s", ErrRemovedPeer, id)
 		}
 		vouched = vouched || r.Member && r.Current
 		denied = denied || !r.Member && r.Current
+		if r.failed {
+			counts = failureFor
+		}
 	}
 	if denied && !vouched {
-		return fmt.Errorf("%w: %s", errNotOneOfUs, id)
+		return counts, fmt.Errorf("%w: %s", errNotOneOfUs, id)
 	}
-	return nil
+	return counts, nil
 }
 
 // rights returns what one member knows of a peer.

@@ -58,26 +58,30 @@ func (a *Access) examine() {
 	members := a.configured()
 	answers := make(chan error, len(members))
 	for _, m := range members { // at most membership.MaxMembers
-		go func() { answers <- a.witness(m) }()
+		go func() { answers <- a.witness(m, false) }()
 	}
 	for range members {
 		a.witnesses.err = errors.Join(a.witnesses.err, <-answers) // each ends within inquiryLimit
 	}
 }
 
-// witness asks one member how far it knows this peer to have come: until it has
-// answered, at most once in verdictFor.
-func (a *Access) witness(m membership.Member) error {
+// witness asks one member how far it knows this peer to have come, until it has answered. One
+// that speaks is asked at once, whatever came of the question at the start, when the network may
+// not have been there, and at most once in failureFor.
+func (a *Access) witness(m membership.Member, speaks bool) error {
 	known := a.witnesses.inquiry.verdict(m.ID)
 	known.turn <- struct{}{} // an inquiry takes inquiryLimit at most
 	defer func() { <-known.turn }()
-	if known.final || !known.at.IsZero() && time.Since(known.at) < verdictFor {
+	if known.final || !known.at.IsZero() && time.Since(known.at) < failureFor {
 		return known.err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), inquiryLimit)
 	defer cancel()
 	r, err := a.inquiry.rights(ctx, m, a.end.Credentials().Identity.Peer)
-	known.at, known.final = time.Now(), err == nil
+	known.final = err == nil
+	if speaks {
+		known.at = time.Now()
+	}
 	if known.err = rolledBack(max(a.witnesses.own.Stored, a.applied()), r.Applied); known.err != nil {
 		a.witnesses.own.RolledBack(known.err)
 	}
@@ -129,5 +133,5 @@ func (a *Access) vouched(peer string) error {
 	if i < 0 {
 		return nil
 	}
-	return a.witness(members[i])
+	return a.witness(members[i], true)
 }

@@ -79,6 +79,104 @@ func TestRolledBackPeerSpeaksNoRaft(t *testing.T) {
 	}
 }
 
+// A voter whose network comes up after it began asks who speaks to it, however its first question failed,
+// and one that refused its question soon again.
+func TestWhoSpeaksIsAskedWhenTheNetworkIsUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		hangs       bool          // a question that fails does so after inquiryLimit
+		up, speaks  time.Duration // when h2 answers, and when it is first heard, from the start
+		heardBefore bool          // it was heard, unexamined, at the start
+	}{
+		"refused, spoken to at once":  {up: time.Millisecond, speaks: 2 * time.Millisecond},
+		"refused, spoken to later":    {up: time.Second, speaks: 3 * time.Second},
+		"hung, spoken to right after": {hangs: true, up: inquiryLimit, speaks: inquiryLimit},
+		"hung, spoken to later":       {hangs: true, up: inquiryLimit, speaks: 5 * time.Second},
+		"refused while it was heard":  {up: time.Millisecond, speaks: failureFor, heardBefore: true},
+		"hung while it was heard":     {hangs: true, up: 2 * inquiryLimit, speaks: 2*inquiryLimit + failureFor, heardBefore: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), Known{Members: []string{"h2@h2:1"}},
+					slog.New(slog.DiscardHandler))
+				began, asked := time.Now(), 0
+				ask := func(ctx context.Context, _ membership.Member, path string) ([]byte, error) {
+					asked++
+					if time.Since(began) >= c.up {
+						return json.Marshal(Rights{Member: true, Applied: 9})
+					}
+					if c.hangs {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					return nil, errors.New("network is unreachable")
+				}
+				a.Follow(seen{view: fsm.New().View(), behind: true}, ask, Own{8, func(error) {}})
+				if c.heardBefore {
+					for range 100 {
+						if err := a.vouched("h2"); err != nil {
+							t.Fatalf("heard while it does not answer: %v", err)
+						}
+					}
+					if asked != 2 {
+						t.Errorf("network-up: asked %d times at once", asked)
+					}
+				}
+				time.Sleep(c.speaks - time.Since(began)) // in a bubble
+				var rolled *RolledBackError
+				if err := a.vouched("h2"); !errors.As(err, &rolled) {
+					t.Errorf("network-up: who knows better is heard: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A member that refused a question about a peer is asked again after failureFor; one that was
+// silent holds up no election again before verdictFor.
+func TestFailedInquiryIsRepeatedSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		hangs bool
+		after time.Duration
+		found bool
+	}{
+		"refused, at once":   {false, failureFor / 2, false},
+		"refused, a second":  {false, failureFor + time.Millisecond, true},
+		"silent, a second":   {true, failureFor + time.Millisecond, false},
+		"silent, long after": {true, verdictFor + time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := false
+				ask := Asker(func(ctx context.Context, m membership.Member, _ string) ([]byte, error) {
+					if m.ID == "h3" {
+						return json.Marshal(Rights{Member: true, Current: true})
+					}
+					if up {
+						return json.Marshal(Rights{Removed: true, Current: true})
+					}
+					if c.hangs {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					return nil, errors.New("refused")
+				})
+				q := newInquiry()
+				q.follow(ask)
+				members := []membership.Member{{ID: "h2"}, {ID: "h3"}}
+				if err := q.askMembers("x", members); err != nil {
+					t.Fatal(err)
+				}
+				up = true
+				time.Sleep(c.after) // in a bubble
+				if err := q.askMembers("x", members); errors.Is(err, ErrRemovedPeer) != c.found {
+					t.Errorf("inquiry-repeated: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // The first session of a process tells how far earlier ones had come. Later ones
 // would tell of the process itself.
 func TestSessionTellsOfARollback(t *testing.T) {
