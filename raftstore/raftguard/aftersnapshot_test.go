@@ -18,7 +18,7 @@ func TestEntriesThatASnapshotCovers(t *testing.T) {
 	if err := sink.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := log.StoreLog(&raft.Log{Index: 21, Term: 2}); err != nil {
+	if err := log.StoreLogs([]*raft.Log{{Index: 18, Term: 1}, {Index: 19, Term: 1}, {Index: 21, Term: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -32,6 +32,9 @@ func TestEntriesThatASnapshotCovers(t *testing.T) {
 		"from within the snapshot":         {3, 1, 23, true, 21},
 		"all within the snapshot":          {3, 1, 9, true, 0},
 		"after what is missing":            {22, 2, 23, false, 23},
+		"after one of a former leader":     {19, 2, 23, true, 21}, // which was never committed
+		"after one that was committed":     {18, 1, 23, false, 19},
+		"after another than the log's":     {21, 3, 23, false, 22}, // beyond the snapshot
 	} {
 		req := &raft.AppendEntriesRequest{PrevLogEntry: c.prev, PrevLogTerm: c.term}
 		for i := c.prev + 1; i <= c.last; i++ {

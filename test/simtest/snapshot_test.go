@@ -41,6 +41,37 @@ func TestFollowerRestartedAfterSnapshotCatchesUp(t *testing.T) {
 	})
 }
 
+// A former leader whose log holds entries of its own at the end of the snapshot that it is sent, which
+// were never committed, catches up. Raft alone would compare with those, and send the snapshot for ever.
+func TestFormerLeaderCatchesUpBySnapshot(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]int{"idle": 0, "writes go on": 3} {
+		t.Run(name, func(t *testing.T) {
+			simulateStores(t, 3, 37, func(t *testing.T, b *bare) {
+				former := b.Peer(b.elected(names(b.Peers)...))
+				l := b.lead(former.Name)
+				b.fill(l, 1)
+				b.Net.Isolate(former.Name)
+				const alone, beyondTrailing = 1500, 1200
+				ctx, cancel := context.WithCancel(context.Background())
+				for range alone { // it believes that it leads, until its lease ends
+					go func() { _, _ = l.Propose(ctx, settings.PutSetting{Key: "alone", Value: "x"}) }()
+				}
+				lead := b.Peer(b.elected(names(b.Others(former))...))
+				cancel()
+				l = b.lead(lead.Name)
+				b.fill(l, beyondTrailing)
+				b.must(b.stores[lead.Name].Snapshot(context.Background()))
+				b.Net.HealAll()
+				b.fill(l, after)
+				b.Until(20*time.Second, "former-leader-catches-up", func() bool {
+					return b.stores[former.Name].View().Index() == b.stores[lead.Name].View().Index()
+				})
+			})
+		})
+	}
+}
+
 // kill ends a store's process as SIGKILL does.
 func (b *bare) kill(p *Peer) {
 	b.T.Helper()
