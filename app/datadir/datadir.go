@@ -213,14 +213,18 @@ type Secrets struct {
 }
 
 // Create makes a peer: build fills a new folder, which becomes the peer's with
-// one rename. The next opening removes what an earlier error has left.
-func (d *Dir) Create(id Identity, s Secrets, build func(raftDir string) error) error {
+// one rename, after handOver: a process that dies after it leaves a peer that its user can
+// start. The next opening removes what an earlier error has left.
+func (d *Dir) Create(id Identity, s Secrets, build func(raftDir string) error, handOver func() error) error {
 	if has, err := d.HasPeer(); err != nil || has {
 		return errors.Join(err, ErrPeerExists)
 	}
 	tmp, err := d.assemble(id, s, build)
 	if err != nil {
 		return err
+	}
+	if err := d.do("prepare", tmp, handOver); err != nil {
+		return errors.Join(err, d.discard(tmp))
 	}
 	if err := d.syncTree(tmp); err != nil {
 		return errors.Join(err, d.discard(tmp))

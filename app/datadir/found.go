@@ -82,7 +82,7 @@ func (h Host) Init(dir *Dir) (*Founding, error) {
 	err = dir.Create(f.Identity, f.secrets, func(raftDir string) error {
 		return withStorage(host.Create, raftDir,
 			func(st raftstore.Storage) error { return host.Seed(st, f.state, server(f.Identity)) })
-	})
+	}, h.handOver)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,8 @@ func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.Joi
 	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.
-	if err := dir.Create(id, secrets, createEmpty); err != nil {
+	build := func(raftDir string) error { return errors.Join(createEmpty(raftDir), keepShared(raftDir, a.Shared)) }
+	if err := dir.Create(id, secrets, build, h.handOver); err != nil {
 		return nil, err
 	}
 	return &Joining{Identity: id, Shared: a.Shared, Told: true}, nil

@@ -241,11 +241,7 @@ func (h Host) Found(dir *Dir, r *Refounding) (*Refounded, error) {
 			return withStorage(host.Open, raftDir, func(st raftstore.Storage) error { return host.VerifySeed(st, state.View()) })
 		})
 	}
-	handOver := h.HandOver
-	if handOver == nil {
-		handOver = func() error { return nil }
-	}
-	out.Old, err = dir.Replace(r.Verb, h.Wall(), id, secrets, build, handOver)
+	out.Old, err = dir.Replace(r.Verb, h.Wall(), id, secrets, build, h.handOver)
 	return out, err
 }
 

@@ -187,11 +187,12 @@ func (u unheard) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 // struck is a host that joins and is struck meanwhile.
 type struck struct {
-	t    *testing.T
-	host Host
-	root string
-	by   *admitting
-	was  *Identity // the former member whose data it has; nil: it has none
+	handed bool // to the user of the service
+	t      *testing.T
+	host   Host
+	root   string
+	by     *admitting
+	was    *Identity // the former member whose data it has; nil: it has none
 }
 
 func newStruck(t *testing.T, replaces bool) *struck {
@@ -219,7 +220,7 @@ func newStruck(t *testing.T, replaces bool) *struck {
 		Gossip: old.Gossip}
 	_ = s.open(nil, func(d *Dir) error {
 		return d.Create(*s.was, Secrets{Credentials: s.by.issue(old.ID, 1),
-			Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}, func(string) error { return nil })
+			Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}, func(string) error { return nil }, func() error { return nil })
 	})
 	return s
 }
@@ -250,6 +251,13 @@ func (a *admitting) lost() bool { return a.lose.request || a.lose.answer }
 
 // admitted joins.
 func (s *struck) admitted(d *Dir) error {
+	s.host.HandOver = func() error {
+		s.handed = true
+		if has, err := d.HasPeer(); has || err != nil {
+			s.t.Errorf("handed-over-first: the peer has its name before it belongs to its user: %v", err)
+		}
+		return nil
+	}
 	_, err := s.host.Join(s.t.Context(), d, s.by.address, s.by.token)
 	return err
 }
@@ -274,6 +282,9 @@ func (s *struck) whole() (member bool) {
 			return nil
 		}
 		member = true
+		if shared, err := d.Unconfigured(); shared == nil || err != nil || !s.handed {
+			s.t.Errorf("finished-later: handed over: %t; what the cluster told is %v: %v", s.handed, shared, err)
+		}
 		if dep, departed, err := Departed(s.root); departed || err != nil {
 			s.t.Errorf("admitted-at-every-step: a member with the record that it was %s (%v)", dep.How, err)
 		}

@@ -93,7 +93,9 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by st
 	if conf, err = written.write(t, file, plan); err != nil {
 		return err
 	}
-	made, err := hostOf(t, conf).Init(dir)
+	first := hostOf(t, conf)
+	first.HandOver = func() error { return local.HandOver(dir.Path()) }
+	made, err := first.Init(dir)
 	if errors.Is(err, datadir.ErrPeerExists) {
 		return term.Fail(term.ExitFailed, "if nothing else is in it, remove it and repeat this",
 			"%s: %w, but it cannot be read", conf.DataDir, err)

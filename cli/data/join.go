@@ -84,7 +84,7 @@ type joining struct {
 // peerLives reports whether a peer that is a member, as far as this host knows, has its
 // data here. Data that cannot be read is an error: nothing must take its place unasked.
 func peerLives(t *term.Terminal, set *options.Set) (bool, error) {
-	_, conf, err := loadDraft(t, set)
+	file, conf, err := loadDraft(t, set)
 	if err != nil {
 		return false, err
 	}
@@ -97,6 +97,9 @@ func peerLives(t *term.Terminal, set *options.Set) (bool, error) {
 	}
 	if err := notDeparted(conf.DataDir, id); err != nil {
 		return false, err
+	}
+	if finished, err := finishJoin(t, set, file, conf); finished || err != nil {
+		return finished, err
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
 	return true, nil
@@ -135,7 +138,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return term.Fail(term.ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
 	if id, cred, err := datadir.Peek(conf.DataDir); err == nil && !as.replace {
-		return joinAgain(t, set, id, cred, token, conf, as.dry)
+		return joinAgain(t, set, id, cred, token, file, conf, as.dry)
 	}
 	if err := refuse(options.Refused(conf)); err != nil {
 		return err
@@ -150,6 +153,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	defer func() { err = errors.Join(err, done()) }() // after a failure, too
 	host := hostOf(t, conf)
 	host.Observer, host.Replace = as.observer, as.replace
+	host.HandOver = func() error { return local.HandOver(dir.Path()) }
 	host.Judge = func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
 	carryOut := host.Join
 	if as.dry {
@@ -171,18 +175,50 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	if as.replace {
 		t.Say("what an earlier peer left there is in before-join-DATE, until 'trivet datadir clean'")
 	}
-	plan := settleJoiner(t, set, file, conf, made.Shared)
+	if conf, err = configure(t, set, file, conf, dir, made.Shared); err != nil {
+		return err
+	}
+	sayServe(t, set, conf)
+	return nil
+}
+
+// configure completes the configuration of a host that has become a peer.
+func configure(t *term.Terminal, set *options.Set, file *draft, conf config.Config, dir *datadir.Dir,
+	shared cluster.Shared) (config.Config, error) {
+	plan := settleJoiner(t, set, file, conf, shared)
 	written, err := settle(t, set, file, conf, plan)
 	if err == nil {
 		conf, err = written.write(t, file, plan)
 	}
 	if err != nil {
-		return term.Fail(term.ExitOf(err),
+		return conf, term.Fail(term.ExitOf(err),
 			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it",
 			"%w", err)
 	}
+	return conf, dir.Configured()
+}
+
+// finishJoin finishes a join that was killed after this host had become a peer, and reports
+// whether there was one.
+func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Config) (finished bool, err error) {
+	dir, done, err := local.Use(conf.DataDir, false)
+	if errors.Is(err, datadir.ErrLocked) {
+		return false, nil // the peer runs
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, done()) }() // it gives away what the killed one left
+	shared, err := dir.Unconfigured()
+	if err != nil || shared == nil {
+		return false, local.DirError(err)
+	}
+	if conf, err = configure(t, set, file, conf, dir, *shared); err != nil {
+		return false, err
+	}
+	t.Say("a join that was killed here is finished")
 	sayServe(t, set, conf)
-	return nil
+	return true, nil
 }
 
 // showJoin shows what a join would write here.
@@ -228,7 +264,7 @@ func passing(err error) bool {
 
 // joinAgain answers a join where a peer lives.
 func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken,
-	conf config.Config, dry bool) error {
+	file *draft, conf config.Config, dry bool) error {
 	dir := conf.DataDir
 	if err := notDeparted(dir, id); err != nil {
 		return err
@@ -237,6 +273,11 @@ func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pk
 		return term.Fail(term.ExitConflict,
 			"if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
+	}
+	if !dry {
+		if finished, err := finishJoin(t, set, file, conf); finished || err != nil {
+			return err
+		}
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
 	if dry {
