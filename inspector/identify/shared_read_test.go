@@ -143,7 +143,7 @@ func TestReadingOfOneThatGivesUp(t *testing.T) {
 // answered as if they had not come.
 func TestThoseWhoGiveUpCostNoPace(t *testing.T) {
 	for name, c := range map[string]struct {
-		patience time.Duration // of those who give up
+		lasts time.Duration // of those who give up
 		limit    bool          // they have a deadline; else they hang up
 		takes    time.Duration // the reading
 	}{
@@ -173,10 +173,10 @@ func TestThoseWhoGiveUpCostNoPace(t *testing.T) {
 				posts.Go(func() {
 					ctx, cancel := context.WithCancel(t.Context())
 					if c.limit {
-						ctx, cancel = context.WithTimeout(t.Context(), c.patience)
+						ctx, cancel = context.WithTimeout(t.Context(), c.lasts)
 					}
 					defer cancel()
-					defer time.AfterFunc(c.patience, cancel).Stop()
+					defer time.AfterFunc(c.lasts, cancel).Stop()
 					_, _ = r.Get(ctx) // it gives up, or was lucky
 				})
 				time.Sleep(10 * time.Millisecond) // in a bubble
