@@ -66,7 +66,7 @@ func (a *Access) examine() {
 }
 
 // witness asks one member how far it knows this peer to have come, until it has answered. One
-// that speaks is asked at once, whatever came of the question at the start, when the network may
+// that speaks is asked at once, though the question at the start failed, when the network may
 // not have been there, and at most once in failureFor.
 func (a *Access) witness(m membership.Member, speaks bool) error {
 	known := a.witnesses.inquiry.verdict(m.ID)

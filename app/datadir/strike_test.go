@@ -220,7 +220,8 @@ func newStruck(t *testing.T, replaces bool) *struck {
 		Gossip: old.Gossip}
 	_ = s.open(nil, func(d *Dir) error {
 		return d.Create(*s.was, Secrets{Credentials: s.by.issue(old.ID, 1),
-			Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}, func(string) error { return nil }, func() error { return nil })
+			Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}},
+			func(string) error { return nil }, func() error { return nil })
 	})
 	return s
 }
