@@ -125,3 +125,34 @@ func TestRaftFollowsTheMembers(t *testing.T) {
 		}
 	})
 }
+
+// waking is a configuration whose log tells of changes.
+type waking struct {
+	*conf
+	seen *changing
+}
+
+func (w waking) Changed() (fsm.View, <-chan struct{}) { return w.seen.Changed() }
+
+// TestFormerMemberIsRemovedAtOnce: the leader takes a removed member out of raft when the log says so, not in
+// the next round of its duty: by then it may have lost its lease on a voter that is gone.
+func TestFormerMemberIsRemovedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		log.apply(t, membership.PutMember{
+			Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
+		c := waking{&conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true},
+			{ID: "h2", Address: "h2@h2:7350", Voter: true}}}, &changing{changed: make(chan struct{})}}
+		c.seen.apply(c.conf.log.state.View())
+		ctx, stop := context.WithTimeout(t.Context(), reconcileEvery/2)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- NewMembership(c, "h1", slog.New(slog.DiscardHandler)).Run(ctx) }()
+		time.Sleep(reconcileEvery / 4) // in a bubble
+		log.apply(t, membership.RemoveMember{ID: "h2", Force: true})
+		c.seen.apply(log.state.View())
+		if err := <-ended; err != nil || len(c.servers) != 1 {
+			t.Errorf("removed-at-once: raft still counts %+v: %v", c.servers, err)
+		}
+	})
+}
