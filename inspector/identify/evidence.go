@@ -36,7 +36,8 @@ type weighed struct {
 }
 
 func (m Machine) weighed() weighed {
-	w := weighed{Machine: m, macs: setOf(m.MACs), inner: setOf(m.Inner), own: setOf(m.telling()), not: make(set, len(m.Not))}
+	w := weighed{Machine: m, macs: setOf(m.MACs), inner: setOf(m.Inner), own: setOf(m.telling()),
+		not: make(set, len(m.Not))}
 	for _, x := range m.Not {
 		w.not[x.Node] = struct{}{}
 	}

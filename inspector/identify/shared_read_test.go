@@ -144,8 +144,8 @@ func TestReadingOfOneThatGivesUp(t *testing.T) {
 func TestThoseWhoGiveUpCostNoPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts time.Duration // of those who give up
-		limit    bool          // they have a deadline; else they hang up
-		takes    time.Duration // the reading
+		limit bool          // they have a deadline; else they hang up
+		takes time.Duration // the reading
 	}{
 		"hang up, quick list":      {50 * time.Millisecond, false, 100 * time.Millisecond},
 		"hang up, slow list":       {50 * time.Millisecond, false, 3 * time.Second},

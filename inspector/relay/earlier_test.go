@@ -160,9 +160,9 @@ func TestRelayOfANewerDocument(t *testing.T) {
 			}
 		})
 	})
-	inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+	inRelay(t, func(o *inspecttest.Rig, _ *inspecttest.Service, e *otherIronic) {
 		o.Handover = picky{e, young}
-		s = o.Service()
+		s := o.Service()
 		e.on(func(bool) (int, error) { return 409, nil })
 		o.Succeeds(s, old, inspecttest.NodeA)
 		o.Leads(func() {
