@@ -80,7 +80,7 @@ func pieces() []piece {
 		},
 		{
 			name: "sites", unit: "hours of virtual time of sites of 10,000 machines",
-			env: []string{"TRIVET_SIM_SITES=3", "TRIVET_SIM_MACHINES=10000", "TRIVET_SIM_SITE_TIME=6h",
+			env: []string{"TRIVET_SIM_SITES=1", "TRIVET_SIM_MACHINES=10000", "TRIVET_SIM_SITE_TIME=6h",
 				"TRIVET_SIM_SITE_PAUSE=4m", "TRIVET_SIM_SEED={seed}000"},
 			tests:  []string{"-run", "^TestSites$", "./test/simtest"},
 			counts: "sim.site.virtual_h", goal: 72, limit: 4 * time.Hour,
@@ -113,7 +113,7 @@ func pieces() []piece {
 		},
 		{
 			name: "mutants", unit: "generated mutants judged",
-			other:  []string{"go", "run", "./test/mutants", "-sample", "100", "-seed", seedMark, "-timeout", "30m"},
+			other:  []string{"go", "run", "./test/mutants", "-sample", "40", "-seed", seedMark, "-timeout", "30m"},
 			counts: "mutants.judged", goal: 400, limit: 3 * time.Hour,
 		},
 		{
