@@ -89,6 +89,7 @@ func (s *Store) Transfer(ctx context.Context, to Server) error {
 	if err := s.MayTransfer(to); err != nil {
 		return err
 	}
+	defer s.net.idle.Hurry()()
 	term, id := s.raft.CurrentTerm(), raft.ServerID(to.ID)
 	if err := s.slots.awaitFuture(ctx, func() raft.Future {
 		return s.net.transfers.Begun(term, id, s.raft.LeadershipTransferToServer(id, raft.ServerAddress(to.Address)))

@@ -54,9 +54,13 @@ func TestRequestsThatTellNothingWait(t *testing.T) {
 		"an entry is written":                       {after: written, waits: soon},
 		"an entry was written that it does not say": {before: written},
 		"nothing waits any more":                    {after: func(_ *testing.T, r *idleRig) { close(r.stop) }, waits: soon},
-		"more is committed":                         {change: func(q *raft.AppendEntriesRequest) { q.LeaderCommitIndex = 8 }},
-		"it is of another term":                     {change: func(q *raft.AppendEntriesRequest) { q.Term = 6 }},
-		"it compares another entry":                 {change: func(q *raft.AppendEntriesRequest) { q.PrevLogEntry = 8 }},
+		"leadership is being handed on":             {after: func(_ *testing.T, r *idleRig) { r.idle.Hurry() }, waits: soon},
+		"leadership was being handed on before":     {before: func(_ *testing.T, r *idleRig) { r.idle.Hurry() }},
+		"leadership was handed on, and is again here": {
+			before: func(_ *testing.T, r *idleRig) { r.idle.Hurry()() }, waits: idleMost},
+		"more is committed":         {change: func(q *raft.AppendEntriesRequest) { q.LeaderCommitIndex = 8 }},
+		"it is of another term":     {change: func(q *raft.AppendEntriesRequest) { q.Term = 6 }},
+		"it compares another entry": {change: func(q *raft.AppendEntriesRequest) { q.PrevLogEntry = 8 }},
 		"it brings an entry": {
 			change: func(q *raft.AppendEntriesRequest) { q.Entries = make([]*raft.Log, 1) }},
 		"it is a heartbeat": {

@@ -110,3 +110,25 @@ func TestLeadershipIsNotHandedOnWithoutAQuorum(t *testing.T) {
 		}
 	})
 }
+
+// TestTransferUnderLoad: a voter that keeps up is led to at the first try, whatever raft was
+// about to send it.
+func TestTransferUnderLoad(t *testing.T) {
+	const soon = 100 * time.Millisecond
+	Simulate(t, 3, 23, func(c *Cluster) {
+		c.settle(0)
+		load := c.StartLoad(24)
+		defer load.Stop()
+		for i := range 60 {
+			old := c.AwaitLeader(successionLimit)
+			to := c.Others(old)[i%2]
+			time.Sleep(time.Duration(900+7*i) * time.Millisecond) // in a bubble: at any moment of a round
+			began := time.Now()
+			err := old.Core().Store.Transfer(context.Background(), raftstore.Server{ID: to.Name, Address: to.address()})
+			if took := time.Since(began); err != nil || took > soon {
+				t.Errorf("handed-on-under-load: %v, want %v at most: %v", took, soon, err)
+			}
+			c.AwaitLeader(successionLimit, old)
+		}
+	})
+}
