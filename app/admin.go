@@ -24,6 +24,7 @@ func (p *Peer) newAdmin() *admin.Control {
 	membership := &admin.Membership{
 		Here: here, Ending: p.Ending, Port: p.port, Access: p.access, Fit: core.Fitness.Fit, Lift: core.Fitness.Lift,
 		HandOn: core.HandOn, Rest: core.Rest, Quorum: p.self.Quorum,
+		Disowned: orphan{p.id.ID, core.Store, p.forward.ReadIndex}.disowned,
 	}
 	drill := &admin.Drill{Here: here, Members: membership, Exit: o.Exit, Quorum: p.self.Quorum}
 	if g := core.gate; g != nil { // else this host filters nothing, and a drill looks at nothing

@@ -26,7 +26,7 @@ type orphan struct {
 	self string // server ID
 	log  electors
 	// ask asks one server for the read index; cluster.ErrNotMember is the answer to a
-	// peer that was removed.
+	// peer that was removed, and on whose vote raft does not count any more.
 	ask func(context.Context, raftstore.Server) (uint64, error)
 }
 

@@ -404,8 +404,9 @@ const (
 	operatorBodyLimit = 10 * time.Minute
 )
 
-// Handler answers the calls of removed peers with 403, which tells them to stop,
-// and bounds the time in which the others must bring the bodies of theirs.
+// Handler answers the calls of removed peers with 403, which tells them to stop, and
+// bounds the time in which the others must bring the bodies of theirs. One on whose vote raft
+// counts is not told yet: it may ask again.
 func (a *Access) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit, status := bodyLimit, http.StatusUnauthorized
@@ -417,6 +418,9 @@ func (a *Access) Handler(next http.Handler) http.Handler {
 				limit = operatorBodyLimit
 			}
 			if err := a.refuses(id, pki.IssuedAt(r.TLS.PeerCertificates[0])); err != nil {
+				if id.Role == pki.RolePeer && a.whyRemoved(id.Peer) == nil {
+					status = statusBusy
+				}
 				http.Error(w, err.Error(), status)
 				return
 			}

@@ -2,9 +2,13 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // seen is a state that a leader confirms or not.
@@ -122,19 +127,12 @@ func TestWhoMaySpeakRaft(t *testing.T) {
 	}
 }
 
-// A removed peer that raft's configuration still names is spoken with by raft
-// until the configuration has followed, and its calls are refused at once.
+// A removed peer that raft's configuration still names is spoken with by raft until the
+// configuration has followed. Its calls are refused at once, and only then in words that have
+// it end: its vote may be needed.
 func TestRemovedPeerThatRaftCounts(t *testing.T) {
 	f := newFixture(t)
-	do := &doer{f: f}
-	for _, c := range []fsm.Command{
-		membership.PutMember{Member: membership.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
-		membership.RemoveMember{ID: "gone", Force: true},
-	} {
-		if res, err := do.Do(t.Context(), "", c); err != nil || res.Err() != nil {
-			t.Fatal(err, res.Err())
-		}
-	}
+	removeGone(t, f)
 	for named, refused := range map[string]bool{"gone": false, "h2": true} {
 		a := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
 		a.Follow(seen{view: f.View(), named: named}, nil, Own{})
@@ -144,6 +142,42 @@ func TestRemovedPeerThatRaftCounts(t *testing.T) {
 		if err := a.refuses(pki.PeerIdentity(clusterID, "gone", 1), time.Now()); !errors.Is(err, ErrRemovedPeer) {
 			t.Errorf("a removed peer's call: %v", err)
 		}
+		r := httptest.NewRequest(http.MethodGet, pathReadIndex, http.NoBody)
+		gone := f.end(t, pki.PeerIdentity(clusterID, "gone", 1)).Credentials().Leaf
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{gone}}
+		w, want := httptest.NewRecorder(), map[bool]int{true: http.StatusForbidden, false: statusBusy}[refused]
+		a.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("removed-counts-in-raft: raft names %s, a removed peer's call is answered %d, want %d", named, w.Code, want)
+		}
+	}
+}
+
+// removeGone has a member "gone" admitted and removed.
+func removeGone(t *testing.T, f *fixture) {
+	t.Helper()
+	do := &doer{f: f}
+	for _, c := range []fsm.Command{
+		membership.PutMember{Member: membership.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
+		membership.RemoveMember{ID: "gone", Force: true},
+	} {
+		if res, err := do.Do(t.Context(), "", c); err != nil || res.Err() != nil {
+			t.Fatal(err, res.Err())
+		}
+	}
+}
+
+// Of a removal that is applied while a call is judged the next call tells: this one knows nothing
+// of raft's configuration.
+func TestRemovalWhileACallIsJudged(t *testing.T) {
+	f := newFixture(t)
+	removeGone(t, f)
+	addr := f.serve(t, NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()))
+	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "gone", 1)))
+	defer forward.Close()
+	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
+	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, logerr.ErrBusy) || errors.Is(err, ErrNotMember) {
+		t.Errorf("removed-counts-in-raft: a call that met the removal was answered %v, want ErrBusy", err)
 	}
 }
 

@@ -278,11 +278,14 @@ func membersOnly(log Served, next http.Handler) http.Handler {
 		}
 		now := log.View()
 		_, member := now.Member(id.Peer)
+		_, removed := now.Removed(id.Peer)
 		switch {
 		case member:
 			next.ServeHTTP(w, r)
 		case now.Index() < index:
 			reply(w, nil, fmt.Errorf("%w: this peer has yet to apply what is committed", logerr.ErrBusy))
+		case removed: // since the request came: Access.Handler knows whether raft counts on its vote
+			reply(w, nil, fmt.Errorf("%w: peer %s was removed meanwhile", logerr.ErrBusy, id.Peer))
 		default:
 			http.Error(w, "peer "+id.Peer+" was removed from the cluster", http.StatusForbidden)
 		}

@@ -116,9 +116,9 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 }
 
 // Leave takes this peer out of the cluster for good: hand leadership on, be removed, and
-// stop once raft counts without it. The log refuses (with the arithmetic) if the rest could not go on. Where the leader
-// says meanwhile, or has said before, that this peer is no member, it has left:
-// the answer does not wait for a log that no longer answers this peer.
+// stop once raft counts without it. The log refuses, with the arithmetic, if the rest could
+// not go on. Where the leader says meanwhile, or has said before, that this peer is no member,
+// it has left: the answer does not wait for a log that no longer answers this peer.
 func (m *Membership) Leave(ctx context.Context, force bool) error {
 	if isDry(ctx) {
 		return m.leave(ctx, force)
@@ -194,14 +194,19 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 const outLimit = 5 * time.Second
 
 // awaitOut lets this peer follow until raft's configuration does not name it. Of two voters the
-// other one needs its vote until then, and would never get it from a peer whose log is wiped. So a
-// leader that does not follow in time is waited for by the peer, though not by the caller: the peer
-// stops when the leader says that it is no member; see Ending.
+// other one needs its vote until then, and would never get it from a peer whose log is wiped. The
+// leader sends nothing to a peer that it does not count, so the others are asked as well. A
+// leader that does not follow in time is waited for by the peer, though not by the caller: the
+// peer stops when it is told that it is no member; see Ending.
 func (m *Membership) awaitOut(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, outLimit)
 	defer cancel()
 	self := func(srv raftstore.Server) bool { return srv.ID == m.Self.ID }
 	for slices.ContainsFunc(m.Store.Servers(), self) {
+		if m.Disowned(ctx) {
+			m.Removed()
+			return nil
+		}
 		if !pace.Wait(ctx, followEvery) {
 			return fmt.Errorf(
 				"%w: this peer is no member any more, and runs on, since raft still counts its vote; it stops by itself once raft has followed; see 'trivet peers' on another peer",

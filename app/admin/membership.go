@@ -89,6 +89,9 @@ type Membership struct {
 	Fit    func() error // why this peer would not lead
 	Quorum func() api.Quorum
 	Lift   func() // ends this peer's own maintenance at once
+	// Disowned reports whether another peer says that this one is no member, and that raft
+	// does not count on its vote.
+	Disowned func(ctx context.Context) bool
 	// HandOn gives leadership to a voter, or to the best if its ID is ""; Rest lets the workers end.
 	HandOn func(ctx context.Context, to raftstore.Server) error
 	Rest   func(ctx context.Context) (resume func(), err error)

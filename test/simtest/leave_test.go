@@ -3,15 +3,18 @@ package simtest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/settings"
+	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -78,6 +81,23 @@ func TestPeerThatLeavesIsCountedOn(t *testing.T) {
 	})
 }
 
+// TestPeerThatLeavesAsksWhetherItIsCounted: a leader sends nothing to a peer that it does not count
+// any more, so the peer would wait for raft's configuration in vain.
+func TestPeerThatLeavesAsksWhetherItIsCounted(t *testing.T) {
+	Simulate(t, 3, 47, func(c *Cluster) {
+		c.settle(0)
+		leaves := c.Others(c.AwaitLeader(successionLimit))[0]
+		m := leaving(leaves, unfollowed{})
+		began := time.Now()
+		followed := began.Add(300 * time.Millisecond)
+		m.Disowned = func(context.Context) bool { return time.Now().After(followed) }
+		err := m.Leave(context.Background(), true)
+		if waited := time.Since(began); err != nil || waited < 300*time.Millisecond || waited > 400*time.Millisecond || !m.Left() {
+			t.Errorf("asks-whether-counted: it leaves after %v, its log is gone: %t; %v", waited, m.Left(), err)
+		}
+	})
+}
+
 // unfollowed is a log in which every command is committed and raft never follows.
 type unfollowed struct{}
 
@@ -89,5 +109,11 @@ func leaving(p *Peer, log api.Doer) *admin.Membership {
 		Here:   &admin.Here{Self: datadir.Identity{ID: p.Name, Name: p.Name}, Store: p.Core().Store, Session: log},
 		Ending: admin.NewEnding(p.c.logger(p, NewGate())),
 		Rest:   func(context.Context) (func(), error) { return func() {}, nil },
+		Disowned: func(ctx context.Context) bool {
+			return slices.ContainsFunc(p.c.Others(p), func(other *Peer) bool {
+				_, err := forwarder{p}.ReadIndex(ctx, raftstore.Server{ID: other.Name, Address: other.address()})
+				return errors.Is(err, cluster.ErrNotMember)
+			})
+		},
 	}
 }

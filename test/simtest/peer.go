@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -305,6 +306,10 @@ func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server,
 			return zero, logerr.ErrClosed
 		}
 		if _, removed := core.Store.View().Removed(from.Name); removed {
+			named := func(s raftstore.Server) bool { return s.ID == from.Name }
+			if slices.ContainsFunc(core.Store.Servers(), named) {
+				return zero, logerr.ErrBusy
+			}
 			return zero, cluster.ErrNotMember
 		}
 		return fn(ctx, core.Store)
