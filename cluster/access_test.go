@@ -148,7 +148,7 @@ func TestRemovedPeerThatRaftCounts(t *testing.T) {
 		w, want := httptest.NewRecorder(), map[bool]int{true: http.StatusForbidden, false: statusBusy}[refused]
 		a.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
 		if w.Code != want {
-			t.Errorf("removed-counts-in-raft: raft names %s, a removed peer's call is answered %d, want %d", named, w.Code, want)
+			t.Errorf("removed-counts-in-raft: raft names %s, and a call is answered %d, want %d", named, w.Code, want)
 		}
 	}
 }

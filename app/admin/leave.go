@@ -197,7 +197,7 @@ const outLimit = 5 * time.Second
 // other one needs its vote until then, and would never get it from a peer whose log is wiped. The
 // leader sends nothing to a peer that it does not count, so the others are asked as well. A
 // leader that does not follow in time is waited for by the peer, though not by the caller: the
-// peer stops when it is told that it is no member; see Ending.
+// peer stops when another says that it is no member; see Ending.
 func (m *Membership) awaitOut(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, outLimit)
 	defer cancel()
