@@ -176,7 +176,8 @@ func TestRemovalWhileACallIsJudged(t *testing.T) {
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "gone", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
-	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, logerr.ErrBusy) || errors.Is(err, ErrNotMember) {
+	_, err := forward.Propose(t.Context(), leader, nil)
+	if !errors.Is(err, logerr.ErrBusy) || errors.Is(err, ErrNotMember) {
 		t.Errorf("removed-counts-in-raft: a call that met the removal was answered %v, want ErrBusy", err)
 	}
 }
