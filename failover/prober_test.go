@@ -136,6 +136,7 @@ type script struct {
 	moments    map[time.Time]int // at which kubelets are asked, and how many
 	now, atMax int
 	takes      time.Duration
+	hangs      map[string]bool // those that say nothing for as long as they are asked
 }
 
 // Knock implements KubeletProber.
@@ -146,6 +147,9 @@ func (s *script) Knock(ctx context.Context, target string) Heard {
 	s.now++
 	s.atMax = max(s.atMax, s.now)
 	h, takes := s.says[target], s.takes
+	if s.hangs[target] {
+		takes = time.Hour // ctx ends it
+	}
 	s.mu.Unlock()
 	rest(ctx, takes)
 	s.mu.Lock()
@@ -215,6 +219,38 @@ func TestProberIsBounded(t *testing.T) {
 		defer s.mu.Unlock()
 		if s.atMax != maxKnocks {
 			t.Errorf("bounded: %d questions at once, want %d", s.atMax, maxKnocks)
+		}
+	})
+}
+
+// TestTheDeadKeepNoPlaceOfTheLiving: however many kubelets are silent, which holds a place for the
+// whole time-out, those that answer are asked in each interval.
+func TestTheDeadKeepNoPlaceOfTheLiving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const dead, alive, intervals = 300, 40, 20
+		s := &script{}
+		c, _ := probing(t, dead+alive, s)
+		time.Sleep(10 * time.Second)
+		s.mu.Lock()
+		s.hangs = make(map[string]bool)
+		for i := range dead {
+			s.hangs[modelNodeNamed(i).Kubelet] = true
+			s.says[modelNodeNamed(i).Kubelet] = HeardNothing
+		}
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		clear(s.asked)
+		s.mu.Unlock()
+		time.Sleep(intervals * c.settings.Probe.Interval)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i := range dead + alive {
+			target := modelNodeNamed(i).Kubelet
+			if n := s.asked[target]; n == 0 || i >= dead && n < intervals-1 {
+				t.Errorf("dead-keep-no-place: %s, which answers: %t, was asked %d times in %d intervals", target, i >= dead, n,
+					intervals)
+			}
 		}
 	})
 }

@@ -182,12 +182,14 @@ func (t *Tracker) Node(n Node) {
 		k = &trackedNode{seen: now, first: !t.synced, late: !t.synced && n.Ready != kubestate.ReadyTrue}
 		t.nodes[n.Name] = k
 	}
+	booted := known && k.node.BootID != n.BootID
 	switch {
 	case n.Ready == kubestate.ReadyTrue:
-		k.notReady, k.late = time.Time{}, false
-	case k.notReady.IsZero():
+		k.notReady = time.Time{}
+	case k.notReady.IsZero(), booted: // a kubelet that has just started is not Ready at first
 		k.notReady = now
 	}
+	k.late = k.late && !booted && n.Ready != kubestate.ReadyTrue
 	k.shutdown.see(k.node, n)
 	k.node = n
 }

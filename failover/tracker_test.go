@@ -125,9 +125,9 @@ func TestTrackerNotReady(t *testing.T) {
 		if n = only(t, tr); n.NotReady != 0 {
 			t.Errorf("Ready again, yet not Ready for %v", n.NotReady)
 		}
-		later := modelNodeNamed(0)
-		later.UID = "another"
-		tr.Node(later) // of the same name
+		another := modelNodeNamed(0)
+		another.UID = "another"
+		tr.Node(another) // of the same name
 		asked(tr, time.Second)
 		if n = only(t, tr); n.Leased || n.Known != time.Second {
 			t.Errorf("another node of the same name: %+v", n)
@@ -139,6 +139,25 @@ func TestTrackerNotReady(t *testing.T) {
 		tr.NodeGone("n0", "another")
 		if len(tr.Look().Nodes) != 0 {
 			t.Error("the node is gone")
+		}
+	})
+}
+
+// A machine that boots is not Ready at first, however long it was ill before.
+func TestTrackerBoots(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, _ *rand.Rand) {
+		tr := NewTracker()
+		tr.answered(time.Now(), time.Now(), nil)
+		ill := modelNodeNamed(0)
+		ill.Ready = kubestate.ReadyFalse
+		tr.Node(ill)
+		tr.allTold()
+		asked(tr, 5*time.Second)
+		ill.BootID = "booted since"
+		tr.Node(ill)
+		asked(tr, time.Second)
+		if n := only(t, tr); n.Late || n.NotReady != time.Second {
+			t.Errorf("late-boots: it has booted since, and is late: %t; not Ready for %v", n.Late, n.NotReady)
 		}
 	})
 }
