@@ -50,6 +50,11 @@ func TestKilledJoinIsFinished(t *testing.T) {
 			if unlessPeer {
 				words = append(words, "--unless-peer")
 			}
+			out.Reset()
+			run(append(words, "--dry-run")...)
+			if _, err := os.Stat(file); !os.IsNotExist(err) || !strings.Contains(out.String(), "+++ "+file) {
+				t.Errorf("join-finished: a dry run shows (%v)\n%s", err, &out)
+			}
 			if says := run(words...); !strings.Contains(says, "is finished") {
 				t.Errorf("join-finished: it says:\n%s", says)
 			}

@@ -14,11 +14,23 @@ const shownSecret = "(secret)"
 // showMaking shows the files that init or join would write: those of the configuration, as
 // they were settled, and those of the peer.
 func showMaking(t *term.Terminal, f *draft, w settled, s *settlement, dir *datadir.Dir, id datadir.Identity) error {
+	edits := w.edits(f, s)
+	made, err := datadir.Planned(dir, id)
+	if err != nil {
+		return err
+	}
+	for _, p := range made {
+		edits = append(edits, term.Edit(p))
+	}
+	return t.ShowEdits(edits)
+}
+
+// edits are what write would change, without secrets.
+func (w settled) edits(f *draft, s *settlement) (edits []term.Edit) {
 	hide := redact.New(w.conf.Secrets()...)
 	hidden := func(text []byte) string {
 		return strings.ReplaceAll(hide.Text(string(text)), redact.Redacted, shownSecret)
 	}
-	var edits []term.Edit
 	if s.users != nil {
 		edits = append(edits, term.Edit{Path: s.path, After: hidden(s.users)})
 	}
@@ -29,12 +41,5 @@ func showMaking(t *term.Terminal, f *draft, w settled, s *settlement, dir *datad
 		}
 		edits = append(edits, e)
 	}
-	made, err := datadir.Planned(dir, id)
-	if err != nil {
-		return err
-	}
-	for _, p := range made {
-		edits = append(edits, term.Edit(p))
-	}
-	return t.ShowEdits(edits)
+	return edits
 }

@@ -62,7 +62,7 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if as.unlessPeer {
-			if lives, err := peerLives(t, set); lives || err != nil {
+			if lives, err := peerLives(t, set, as.dry); lives || err != nil {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ type joining struct {
 
 // peerLives reports whether a peer that is a member, as far as this host knows, has its
 // data here. Data that cannot be read is an error: nothing must take its place unasked.
-func peerLives(t *term.Terminal, set *options.Set) (bool, error) {
+func peerLives(t *term.Terminal, set *options.Set, dry bool) (bool, error) {
 	file, conf, err := loadDraft(t, set)
 	if err != nil {
 		return false, err
@@ -98,7 +98,7 @@ func peerLives(t *term.Terminal, set *options.Set) (bool, error) {
 	if err := notDeparted(conf.DataDir, id); err != nil {
 		return false, err
 	}
-	if finished, err := finishJoin(t, set, file, conf); finished || err != nil {
+	if finished, err := finishJoin(t, set, file, conf, dry); finished || err != nil {
 		return finished, err
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
@@ -198,10 +198,11 @@ func configure(t *term.Terminal, set *options.Set, file *draft, conf config.Conf
 	return conf, dir.Configured()
 }
 
-// finishJoin finishes a join that was killed after this host had become a peer, and reports
-// whether there was one.
-func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Config) (finished bool, err error) {
-	dir, done, err := local.Use(conf.DataDir, false)
+// finishJoin finishes a join that was killed after this host had become a peer, or shows what that
+// would write, and reports whether there was one.
+func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Config,
+	dry bool) (finished bool, err error) {
+	dir, done, err := local.Use(conf.DataDir, dry)
 	if errors.Is(err, datadir.ErrLocked) {
 		return false, nil // the peer runs
 	}
@@ -212,6 +213,14 @@ func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Con
 	shared, err := dir.Unconfigured()
 	if err != nil || shared == nil {
 		return false, local.DirError(err)
+	}
+	if dry {
+		plan := settleJoiner(t, set, file, conf, *shared)
+		written, err := settle(t, set, file, conf, plan)
+		if err != nil {
+			return false, err
+		}
+		return true, t.ShowEdits(written.edits(file, plan))
 	}
 	if conf, err = configure(t, set, file, conf, dir, *shared); err != nil {
 		return false, err
@@ -274,10 +283,8 @@ func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pk
 			"if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
-	if !dry {
-		if finished, err := finishJoin(t, set, file, conf); finished || err != nil {
-			return err
-		}
+	if finished, err := finishJoin(t, set, file, conf, dry); finished || err != nil {
+		return err
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
 	if dry {
