@@ -43,7 +43,7 @@ func startBare(ctx context.Context) (serving *exec.Cmd, address string, err erro
 	serving, address = exec.Command(self, "-bare", ports[0]), ports[0]
 	serving.Stderr = os.Stderr
 	serving.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := serving.Start(); err != nil {
+	if err := startAsUnit(serving); err != nil { // what its timers do, the peer's do
 		return nil, "", fmt.Errorf("start a bare server: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bareLimit)
