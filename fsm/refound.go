@@ -68,7 +68,8 @@ const (
 // results of requests. A lease that was held is granted to no other holder before
 // its old end. What is recorded stays. Requests that were claimed are free again.
 // Who has a door open is not known any more, and the ports are no complete pull
-// until the next one. Open remediations wait for an operator. Events and values of
+// until the next one. What waits for its machine past its time-out by the wall clock
+// ends. Open remediations wait for an operator. Events and values of
 // entries that are not proven to have been committed get names of the new history:
 // under the name that they had, clients may have read something else.
 func (s *State) Refound(r Refound) error {
@@ -83,6 +84,7 @@ func (s *State) Refound(r Refound) error {
 		return err
 	}
 	d.revokeAll()
+	nodesOf(d.txn()).Outdate(r.UnixMillis)
 	certain := d.shared.Position.Index - min(r.Uncommitted, d.shared.Position.Index)
 	known := fencing.At(d.shared.Cluster.Base, certain)
 	d.shared.Cluster.Base = first - r.Index

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/settings"
@@ -158,5 +159,33 @@ func TestAdoptGoesOnAboveBothHistories(t *testing.T) {
 	}
 	if got, _ := v.Setting("k"); got.Value != "v" {
 		t.Errorf("the snapshot's content is lost: %+v", got)
+	}
+}
+
+// A history of a week ago lets no machine boot for what was under way then; what may be under way
+// still goes on.
+func TestRefoundEndsWhatWaitsForMachines(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	session := r.session("a")
+	r.waiting(session, nodeA, macN(1))
+	r.asLeader(introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeB, MACs: []string{macN(2)}}}})
+	for _, c := range []struct {
+		passed time.Duration
+		boots  bool
+		state  introspection.NodeState
+	}{
+		{10 * time.Minute, true, introspection.NodeWaiting},
+		{7 * 24 * time.Hour, false, introspection.NodeError},
+	} {
+		r.wall += c.passed.Milliseconds() // of the wall; cluster time stands still
+		r.refound(Refound{Index: r.index, NewIncarnation: true, UnixMillis: r.wall, Survivor: "a"})
+		r.leads("a")
+		v := r.view()
+		rec, _ := v.Record(nodeA)
+		if v.Allowed(macN(1)) != c.boots || rec.State != c.state || v.Allowed(macN(2)) || v.Introspecting() != c.boots {
+			t.Errorf("restored-whitelist: %v after it began its node boots: %t, and is %v (%q); what Ironic inspected boots: %t",
+				c.passed, v.Allowed(macN(1)), rec.State, rec.Error, v.Allowed(macN(2)))
+		}
 	}
 }

@@ -15,6 +15,7 @@ func (s *Sweeps) Duties() []leader.Duty {
 	failing := logs.Limit(s.Logger)
 	return []leader.Duty{
 		task{"introspection timeouts", s.Live, s.timeouts, failing},
+		task{"introspections of nodes in use", s.Live, s.endOvertaken, failing},
 		task{"report expiry", s.Live, s.expire, failing},
 		task{"ironic synchronisation", s.Live, s.synchronise, failing},
 	}

@@ -19,8 +19,15 @@ func (s *Sweeps) Synchronise(ctx context.Context, a leader.Authority) error {
 	return s.synchronise(ctx, a)
 }
 
+// EndOvertaken is a round of the look for nodes that another user has.
+func (s *Sweeps) EndOvertaken(ctx context.Context, a leader.Authority) error {
+	return s.endOvertaken(ctx, a)
+}
+
 // For tests outside of this package.
 const (
+	MaxNodesAsked = maxNodesAsked
+
 	MaxReason    = maxReason
 	MaxSweep     = maxSweep
 	SuspectCount = suspectCount

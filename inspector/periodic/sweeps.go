@@ -31,6 +31,8 @@ type Sweeps struct {
 	Log    inspector.Log
 	Ironic Ironic
 	Logger *slog.Logger
+
+	asked string // the node that endOvertaken asked about last
 }
 
 // timeouts asks for the end of introspections whose deadline, in cluster time,

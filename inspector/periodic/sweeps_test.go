@@ -162,7 +162,7 @@ func TestPeriodicTask(t *testing.T) {
 		if err := p.Run(ctx, inspecttest.Tenure{Log: o.RaftLog}); err != nil || rounds != 11 || p.Name() != "task" {
 			t.Errorf("%d rounds, %v", rounds, err)
 		}
-		if n := len(o.Sweeps().Duties()); n != 3 {
+		if n := len(o.Sweeps().Duties()); n != 4 {
 			t.Errorf("%d duties", n)
 		}
 	})
