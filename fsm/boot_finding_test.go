@@ -92,12 +92,14 @@ func TestEarlierFindingIsNoReason(t *testing.T) {
 func TestInspectionsOfIronicAreToldApart(t *testing.T) {
 	r := newRig(t)
 	r.leads("a")
-	put := introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{macA}}}}
+	put := introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{macA}, After: 1}}}
 	r.asLeader(put)
 	first, _ := r.view().Inspected(nodeA)
+	put.Nodes[0].After = 2
 	r.asLeader(put)
-	if again, _ := r.view().Inspected(nodeA); again.Since != first.Since || first.Since.IsZero() {
-		t.Errorf("inspected since %v, then since %v", first.Since, again.Since)
+	again, _ := r.view().Inspected(nodeA)
+	if again.Since != first.Since || first.Since.IsZero() || first.After != 1 || again.After != 1 {
+		t.Errorf("inspected since %v, after %v, then since %v, after %v", first.Since, first.After, again.Since, again.After)
 	}
 	r.asLeader(introspection.PutInspected{Remove: []string{nodeA}})
 	r.asLeader(put)
@@ -110,9 +112,10 @@ func TestInspectionsOfIronicAreToldApart(t *testing.T) {
 	}
 	old := newRigAt(t, 2)
 	old.leads("a")
-	old.asLeader(introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{macA}}}})
-	if i, _ := old.view().Inspected(nodeA); !i.Since.IsZero() {
-		t.Errorf("in log version 2 it is inspected since %v, which older peers cannot read", i.Since)
+	put.Nodes[0].Since = 0
+	old.asLeader(put)
+	if i, _ := old.view().Inspected(nodeA); !i.Since.IsZero() || !i.After.IsZero() {
+		t.Errorf("in log version 2 it is inspected since %v, after %v, which older peers cannot read", i.Since, i.After)
 	}
 	if err := old.view().Admits(boots.Note{}); err == nil || !strings.Contains(err.Error(), "needs log version 3") {
 		t.Errorf("in log version 2 findings are admitted: %v", err)

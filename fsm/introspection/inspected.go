@@ -28,6 +28,10 @@ type Inspected struct {
 	// Since is the entry that recorded this inspection, by which it is told from the one before;
 	// no command brings it. Since log version 3.
 	Since fencing.Token `cbor:"3,keyasint,omitempty"`
+	// After is the newest entry that was applied when Ironic was asked and did not inspect the
+	// node: this inspection began later. Zero: it was not asked before that began, as when Ironic was
+	// away. Since log version 3.
+	After fencing.Token `cbor:"4,keyasint,omitempty"`
 }
 
 func (i Inspected) validate() error {
@@ -92,10 +96,14 @@ func applyPutInspected(t Txn, c PutInspected) entry.Result {
 		t.nodes.inspect(Inspected{Node: node}, false, t.Position.Index)
 	}
 	for _, i := range c.Nodes {
-		if before, known := t.Inspected(i.Node); known {
-			i.Since = before.Since
-		} else if t.Version >= logVersionEarlier {
+		before, known := t.Inspected(i.Node)
+		switch {
+		case known:
+			i.Since, i.After = before.Since, before.After
+		case t.Version >= logVersionEarlier:
 			i.Since = t.Token
+		default: // an older peer would not keep it
+			i.After = 0
 		}
 		t.nodes.inspect(i, true, t.Position.Index)
 	}

@@ -2,11 +2,13 @@ package relay_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/relays"
@@ -24,13 +26,47 @@ func leads(o *inspecttest.Rig, c fsm.Command) {
 	}
 }
 
-// inspects says that Ironic begins to inspect a node, and before that ended what it did.
+// inspects says that Ironic begins to inspect a node, and before that was seen to have ended what it did.
 func inspects(o *inspecttest.Rig, node string, before bool) {
 	o.Helper()
+	now := introspection.Inspected{Node: node}
 	if before {
 		leads(o, introspection.PutInspected{Remove: []string{node}})
+		v := o.RaftLog.Truth()
+		now.After = fencing.At(v.Base(), v.Index())
 	}
-	leads(o, introspection.PutInspected{Nodes: []introspection.Inspected{{Node: node}}})
+	leads(o, introspection.PutInspected{Nodes: []introspection.Inspected{now}})
+}
+
+// A document that came while Ironic was away, or before a leader saw that Ironic inspects its node, is of
+// that inspection, however late the log learns of it.
+func TestRelayOfAnInspectionSeenLate(t *testing.T) {
+	for name, before := range map[string]func(o *inspecttest.Rig, e *otherIronic){
+		"Ironic was away": nil,
+		"its answer was lost": func(_ *inspecttest.Rig, e *otherIronic) {
+			e.on(func(bool) (int, error) { return 0, errors.New("the connection was closed before the answer") })
+		},
+	} {
+		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+			e.on(func(bool) (int, error) { return unsent() })
+			body := inspecttest.Callback(inspecttest.MacA, `,"boot":1`)
+			o.Succeeds(s, body, inspecttest.NodeA)
+			if before != nil {
+				before(o, e)
+			}
+			o.Leads(func() { time.Sleep(500 * time.Millisecond) }) // in a bubble
+			inspects(o, inspecttest.NodeA, false)
+			o.Ironic.Set(inspecttest.NodeA, func(n *ironic.Node) { n.UUID, n.Provision = inspecttest.NodeA, ironic.InspectWait })
+			e.awaits(inspecttest.MacA, inspecttest.NodeA)
+			e.on(nil)
+			sent := e.sent()
+			o.Leads(func() {
+				if all := ends(o); len(all) != 1 || all[0].State != relays.Taken || e.sent() == sent {
+					t.Errorf("seen-late: %s: %d posts: %+v", name, e.sent()-sent, all)
+				}
+			})
+		})
+	}
 }
 
 // posts sends a document; whose it is, need not be known.
@@ -132,7 +168,7 @@ func TestRelayOfAnEarlierInspectionOfAnUnknownNode(t *testing.T) {
 		e.on(func(bool) (int, error) { return unsent() })
 		posts(o, s, inspecttest.Callback(inspecttest.MacB, ""))
 		leads(o, ironicports.PutPorts{Ports: []ironicports.Port{{ID: "q", MAC: inspecttest.MacB, Node: inspecttest.NodeB}}})
-		inspects(o, inspecttest.NodeB, false)
+		inspects(o, inspecttest.NodeB, true)
 		e.on(nil)
 		sent := e.sent()
 		o.Leads(func() {

@@ -106,11 +106,12 @@ func outdated(v fsm.View, r relays.Relay, data []byte) (outcome relays.Outcome, 
 // earlierInspection is why Ironic does not get a document.
 const earlierInspection = "it is of an earlier inspection: Ironic began another one of the node after it came"
 
-// inspectedSince reports whether Ironic began to inspect a node after an entry of the log, as far
-// as the state follows it.
+// inspectedSince reports whether Ironic is known to have begun to inspect a node after an entry of
+// the log: it was asked in between, and did not. That the state learned of the inspection later
+// proves nothing, as Ironic may have been away.
 func inspectedSince(v fsm.View, node string, entry fencing.Token) bool {
 	now, inspects := v.Inspected(node)
-	return inspects && now.Since > entry
+	return inspects && now.After >= entry
 }
 
 // ownerOf returns the node whose ports name the machine that sent a document, "" if there is none.
