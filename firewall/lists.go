@@ -125,6 +125,7 @@ func (l *Lists) setState(s ListState) {
 // their lease.
 func (l *Lists) Run(ctx context.Context) {
 	var now ListState // as programmed
+	var made fsm.View // the state that it was programmed from
 	whole := true     // the next round replaces everything
 	var poll alarm
 	defer poll.stop()
@@ -136,6 +137,9 @@ func (l *Lists) Run(ctx context.Context) {
 		next, err := l.programOnce(ctx, v, token, now, whole)
 		if ctx.Err() != nil {
 			return
+		}
+		if err == nil && next.Index == v.Index() {
+			made = v
 		}
 		var retry <-chan time.Time
 		whole = err != nil
@@ -152,9 +156,9 @@ func (l *Lists) Run(ctx context.Context) {
 		case <-role:
 		case <-retry:
 		case <-poll.ring:
-			whole = !l.kernelMatches(ctx, &now)
+			whole = !l.kernelMatches(ctx, made, &now)
 		case <-l.foreign:
-			whole = !l.kernelMatches(ctx, &now)
+			whole = !l.kernelMatches(ctx, made, &now)
 		case <-ctx.Done():
 		}
 	}
@@ -320,18 +324,18 @@ func (l *Lists) applyChange(ctx context.Context, v fsm.View, now ListState, c Ch
 }
 
 // kernelMatches reads the kernel's rules back and says whether they are what was
-// programmed; if not, another program changed them. Rules that are known not to
-// be as they should are not compared: what is wrong with them says nothing about
-// other programs.
-func (l *Lists) kernelMatches(ctx context.Context, now *ListState) bool {
-	if now.Err != nil {
+// programmed from made; if not, another program changed them. Rules that are known
+// not to be as they should are not compared: what is wrong with them says nothing
+// about other programs.
+func (l *Lists) kernelMatches(ctx context.Context, made fsm.View, now *ListState) bool {
+	if now.Err != nil || made == (fsm.View{}) {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, listsLimit)
 	defer cancel()
 	got, err := l.chains.Read(limited)
 	if err == nil {
-		err = l.asProgrammed(got, *now)
+		err = l.asProgrammed(got, made, *now)
 	}
 	if err == nil {
 		now.Compared = time.Now()
@@ -354,14 +358,12 @@ func (l *Lists) kernelMatches(ctx context.Context, now *ListState) bool {
 	return false
 }
 
-// asProgrammed compares what the kernel has with what the newest state wants,
-// as far as that was programmed.
-func (l *Lists) asProgrammed(got Ruleset, now ListState) error {
-	v, _ := l.log.Changed()
-	if c, ok := l.difference(v, now); !ok || !c.Empty() {
-		return nil // a change is on its way; the next comparison will tell
-	}
-	want := Desired(v, !now.Token.IsZero(), l.policy)
+// asProgrammed compares what the kernel has with what was programmed. The newest state
+// may want more by now: of a change that is on its way a foreign one is told apart, or
+// it would stay, as that change may succeed on top of it.
+func (l *Lists) asProgrammed(got Ruleset, made fsm.View, now ListState) error {
+	want := Desired(made, !now.Token.IsZero(), l.policy)
+	want.Pass = now.Pass // by the policy of that time
 	if got.Equal(want) {
 		return nil
 	}

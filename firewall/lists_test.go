@@ -125,30 +125,39 @@ func TestRulesThatCannotBeTurnedAreBuilt(t *testing.T) {
 	})
 }
 
-// failing are rules that cannot be programmed.
-type failing struct{ rules }
+// failing are rules that cannot be programmed a second time.
+type failing struct{ counted }
 
-func (*failing) Replace(context.Context, Ruleset) error { return errFailing }
+func (f *failing) Replace(ctx context.Context, r Ruleset) error {
+	if f.replaced > 0 {
+		return errFailing
+	}
+	return f.counted.Replace(ctx, r)
+}
 
 var errFailing = errors.New("no such table")
 
-// TestRulesThatFailAreNotBlamedOnOthers lets a watch tell of rules that could
-// not be programmed: that is no change by another program, and the reason why
-// they are not as they should be stays.
+// TestRulesThatFailAreNotBlamedOnOthers lets a watch tell of rules that another program
+// changed and that could not be programmed since: that is no further change by another
+// program, and the reason why they are not as they should be stays.
 func TestRulesThatFailAreNotBlamedOnOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		foreign := make(chan struct{}, 1)
-		lists := NewLists(&failing{}, newRig(t), Policy{}, 0, foreign, slog.New(slog.DiscardHandler))
+		foreign, chains := make(chan struct{}, 1), &failing{}
+		lists := NewLists(chains, newRig(t), Policy{}, 0, foreign, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); lists.Run(ctx) }()
 		defer func() { cancel(); <-ended }()
+		synctest.Wait()
+		if err := chains.rules.Replace(ctx, Ruleset{}); err != nil {
+			t.Fatal(err)
+		}
 		for range 3 {
 			synctest.Wait()
 			foreign <- struct{}{} // in a bubble
 		}
 		synctest.Wait()
-		if now, _ := lists.State(); now.Drift != 0 || !errors.Is(now.Err, errFailing) {
+		if now, _ := lists.State(); now.Drift != 1 || !errors.Is(now.Err, errFailing) {
 			t.Errorf("after three events: %d changes by others, reason %v", now.Drift, now.Err)
 		}
 	})
@@ -195,6 +204,104 @@ func TestMisplacedRulesAreNotBlamedOnOthers(t *testing.T) {
 		synctest.Wait()
 		if now, _ := lists.State(); now.Drift != 0 || !errors.Is(now.Err, ErrMisplaced) {
 			t.Errorf("misplaced-is-no-drift: %d changes by others, reason %v", now.Drift, now.Err)
+		}
+	})
+}
+
+// meanwhile are rules at whose reading something happens once.
+type meanwhile struct {
+	rules
+	mu sync.Mutex
+	do func()
+}
+
+func (m *meanwhile) Read(ctx context.Context) (Ruleset, error) {
+	m.mu.Lock()
+	do := m.do
+	m.do = nil
+	m.mu.Unlock()
+	if do != nil {
+		do()
+	}
+	return m.rules.Read(ctx)
+}
+
+func (m *meanwhile) atNextRead(do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.do = do
+}
+
+// A blacklist that another program emptied is rebuilt, and counted as a change by
+// another program, also when ports or leadership change while the rules are read back.
+func TestNewsIsNotLostToAChangeMeanwhile(t *testing.T) {
+	for name, change := range map[string]func(r *rig, lists *Lists) error{
+		"a port": func(r *rig, _ *Lists) error {
+			return r.apply(r.token, ironicports.PutPorts{Ports: []ironicports.Port{port(3)}}).Err()
+		},
+		"the leader": func(_ *rig, lists *Lists) error { lists.Lead(0); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, chains, foreign := newRig(t), &meanwhile{}, make(chan struct{}, 1)
+				lists := NewLists(chains, r, Policy{Discovery: true}, 0, foreign, slog.New(slog.DiscardHandler))
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { defer close(ended); lists.Run(ctx) }()
+				defer func() { cancel(); <-ended }()
+				r.lead()
+				if err := r.apply(r.token, ironicports.PutPorts{Ports: []ironicports.Port{port(1), port(2)}}).Err(); err != nil {
+					t.Fatal(err)
+				}
+				lists.Lead(r.token)
+				synctest.Wait()
+
+				chains.atNextRead(func() {
+					if err := change(r, lists); err != nil {
+						t.Error(err)
+					}
+				})
+				if err := chains.rules.Replace(ctx, Ruleset{Pass: true}); err != nil {
+					t.Fatal(err)
+				}
+				foreign <- struct{}{} // in a bubble
+				synctest.Wait()
+				v, _ := r.Changed()
+				now, _ := lists.State()
+				got, err := chains.rules.Read(ctx)
+				if want := Desired(v, !now.Token.IsZero(), Policy{Discovery: true}); err != nil || !got.Equal(want) {
+					t.Errorf("blacklist-emptied: the kernel denies %v instead of %v, with pass %v (%v)", got.Deny, want.Deny, got.Pass,
+						err)
+				}
+				if now.Drift != 1 || now.Err != nil {
+					t.Errorf("blacklist-emptied: %d changes by others were counted instead of 1 (%v)", now.Drift, now.Err)
+				}
+			})
+		})
+	}
+}
+
+// Ports that change while untouched rules are read back are no change by another program.
+func TestAChangeMeanwhileIsNotBlamedOnOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, chains, foreign := newRig(t), &meanwhile{}, make(chan struct{}, 1)
+		lists := NewLists(chains, r, Policy{}, 0, foreign, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); lists.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		r.lead()
+		lists.Lead(r.token)
+		synctest.Wait()
+		chains.atNextRead(func() {
+			if err := r.apply(r.token, ironicports.PutPorts{Ports: []ironicports.Port{port(3)}}).Err(); err != nil {
+				t.Error(err)
+			}
+		})
+		foreign <- struct{}{} // in a bubble
+		synctest.Wait()
+		if now, _ := lists.State(); now.Drift != 0 || now.Err != nil || now.Counts.Deny != 2 {
+			t.Errorf("change-blamed-on-others: %d changes by others, %d denied (%v)", now.Drift, now.Counts.Deny, now.Err)
 		}
 	})
 }

@@ -130,7 +130,8 @@ type Chains interface {
 	// one that is in force alone.
 	Replace(ctx context.Context, r Ruleset) error
 	// Change makes a small difference, in one commit. It fails, and changes
-	// nothing, when the chains are not as Replace left them.
+	// nothing, when the chains are not as Replace left them. That another program
+	// took something off a list it need not notice: Read does.
 	Change(ctx context.Context, c Change) error
 	// Read returns the rules as the kernel has them. It fails with ErrForeign
 	// when a part is missing or was changed by another program.
