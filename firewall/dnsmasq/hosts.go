@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -92,6 +93,31 @@ func (h *Hosts) Seal(ctx context.Context) error {
 		return fmt.Errorf("seal the files for dnsmasq: %w", err)
 	}
 	return nil
+}
+
+// Release makes dnsmasq answer every machine, for a host whose lists are kept elsewhere by
+// now: dnsmasq goes on heeding the files for as long as its configuration names them. A
+// directory that is not there, or that Prepare did not make, is left alone.
+func Release(ctx context.Context, path string) (err error) {
+	h, err := New(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	text, err := h.dir.read(unknownFile)
+	if err == nil {
+		_, err = parsePass(text)
+	}
+	if errors.Is(err, firewall.ErrForeign) {
+		return nil // the directory is another program's
+	}
+	if err != nil {
+		return err
+	}
+	return h.Replace(ctx, firewall.Ruleset{Pass: true})
 }
 
 // isHostFileName reports whether a name is one that we would give.

@@ -404,3 +404,21 @@ func BenchmarkMany(b *testing.B) {
 		}
 	})
 }
+
+// Files of a host that moved away from driver dnsmasq let every machine pass, those that
+// were denied, too; the directory of another program is left alone.
+func TestRelease(t *testing.T) {
+	h := prepared(t)
+	must(t, h.Replace(t.Context(), firewall.Ruleset{Deny: []string{denied}}))
+	must(t, Release(t.Context(), h.dir.path))
+	h.wantLines(t, "old-files-stay:", map[string]string{denied: denied, unknownFile: all})
+
+	must(t, Release(t.Context(), filepath.Join(t.TempDir(), "missing")))
+	other := t.TempDir()
+	path := filepath.Join(other, denied)
+	must(t, os.WriteFile(path, []byte("of another program\n"), 0o600))
+	must(t, Release(t.Context(), other))
+	if text, err := os.ReadFile(path); err != nil || string(text) != "of another program\n" {
+		t.Errorf("old-files-stay: the file of another program says %q (%v)", text, err)
+	}
+}

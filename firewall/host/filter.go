@@ -39,6 +39,7 @@ type Filter struct {
 	Run     func(ctx context.Context) // watches for changes by other programs; nil: nothing to run
 	close   []func() error
 	place   netif.Place // of the interface that it was made for
+	why     error       // why it opens nothing until it is made again; nil for a filter that is whole
 }
 
 // Close lets go of the kernel's sockets; the rules stay.
@@ -60,19 +61,19 @@ func New(c config.Firewall, log *slog.Logger) Filter {
 	}
 	kernel := netif.Kernel()
 	known := 0 // the interface's index, as it was last seen
-	again := func() (Filter, error) {
+	again := func(meanwhile func(*nftables.Filter)) (Filter, error) {
 		at, err := kernel.Place(c.Interface, known)
 		if err != nil {
 			return Filter{}, err
 		}
 		known = at.Index
-		return makeFilter(c, at, log)
+		return makeFilter(c, at, log, meanwhile)
 	}
-	f, err := again()
+	f, err := again(func(*nftables.Filter) {})
 	if err != nil {
 		log.Error("set up PXE filter failed, retrying; the PXE service stays closed on this host", "driver", c.Driver, "err",
 			err, "retry_in", lateEvery)
-		f = broken{err}.filter()
+		f = f.orBroken(err)
 		f.Driver = c.Driver
 	}
 	look := func(known int) (netif.Place, error) { return kernel.Place(c.Interface, known) }
@@ -81,13 +82,14 @@ func New(c config.Firewall, log *slog.Logger) Filter {
 
 // makeFilter makes the filter on the interface on which packets arrive, or says why
 // this host cannot have it now. Where that is not the configured interface, the
-// filter keeps everything out.
-func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (Filter, error) {
+// filter keeps everything out. Meanwhile receives the table that does so until then.
+func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger, meanwhile func(*nftables.Filter)) (Filter, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
-	f, err := driverFilter(ctx, c, firewall.Layout{Interface: at.Name, Match: firewall.Match(c.Match)}, log)
+	m := making{c, firewall.Layout{Interface: at.Name, Match: firewall.Match(c.Match)}, log, meanwhile}
+	f, err := m.driverFilter(ctx)
 	if err != nil {
-		return Filter{}, err
+		return f, err
 	}
 	f.place = at
 	if why := at.Problem(c.Interface); why != nil {
@@ -101,29 +103,37 @@ func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (Filter, er
 // interface.
 func (f Filter) onlyWhere(at netif.Place, configured string) Filter {
 	if why := at.Problem(configured); why != nil {
-		m := misplaced{f.Chains, f.Lease, why}
+		m := shut{f.Chains, f.Lease, why}
 		f.Chains, f.Lease = m, m
 	}
 	return f
 }
 
+// making is what a filter is made from.
+type making struct {
+	c         config.Firewall
+	layout    firewall.Layout
+	log       *slog.Logger
+	meanwhile func(*nftables.Filter) // receives the table that keeps everything out by itself
+}
+
 // driverFilter makes the filter of the driver that is configured, or of the first
-// that this host can have.
-func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (f Filter,
-	err error) {
-	switch c.Driver {
-	case "nftables":
-		return nftablesFilter(ctx, layout, log)
+// that this host can have. If that fails it may return what keeps everything out.
+func (m making) driverFilter(ctx context.Context) (Filter, error) {
+	switch m.c.Driver {
 	case "iptables":
-		return iptablesFilter(ctx, layout, log)
+		return m.underLease(ctx, "iptables", m.iptablesLists)
 	case Dnsmasq:
-		return dnsmasqFilter(ctx, c, layout, log)
+		return m.underLease(ctx, Dnsmasq, m.dnsmasqLists)
 	}
-	f, lacks := nftablesFilter(ctx, layout, log) // auto
-	if lacks == nil || !nftables.Lacks(lacks) {  // else the next try would be of another driver
-		return f, lacks
+	nft, lacks := m.newTable(ctx)
+	if lacks == nil {
+		return m.tableFirst(ctx, nft, m.nftablesFilter)
 	}
-	f, err = iptablesFilter(ctx, layout, log)
+	if m.c.Driver == "nftables" || !nftables.Lacks(lacks) { // else the next try would be of another driver
+		return Filter{}, lacks
+	}
+	f, err := m.underLease(ctx, "iptables", m.iptablesLists) // auto
 	return f, join(lacks, err)
 }
 
@@ -135,19 +145,37 @@ func join(nft, ipt error) error {
 	return errors.Join(fmt.Errorf("nftables: %w", nft), fmt.Errorf("iptables: %w", ipt))
 }
 
-func nftablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (Filter, error) {
-	nft, err := nftables.New(layout)
+// newTable returns a table that this kernel can have.
+func (m making) newTable(ctx context.Context, options ...nftables.Option) (*nftables.Filter, error) {
+	nft, err := nftables.New(m.layout, options...)
+	if err != nil {
+		return nil, err
+	}
+	return nft, nft.Supported(ctx)
+}
+
+// tableFirst builds the table, shut, unless it is there: it holds at once, and depends on
+// no lock, file or command. Then it makes the rest, which may take long or fail.
+func (m making) tableFirst(ctx context.Context, nft *nftables.Filter,
+	rest func(context.Context, *nftables.Filter) (Filter, error)) (f Filter, err error) {
+	m.meanwhile(nft)
+	if err = nft.Mend(ctx); err == nil {
+		f, err = rest(ctx, nft)
+	}
+	if err != nil {
+		return keptShut(nft, err), err
+	}
+	return f, nil
+}
+
+func (m making) nftablesFilter(ctx context.Context, nft *nftables.Filter) (Filter, error) {
+	if err := m.forgetOthers(ctx, "nftables"); err != nil {
+		return Filter{}, err
+	}
+	watch, err := nft.Watch(m.log)
 	if err != nil {
 		return Filter{}, err
 	}
-	if err := nft.Supported(ctx); err != nil {
-		return Filter{}, err
-	}
-	watch, err := nft.Watch(log)
-	if err != nil {
-		return Filter{}, err
-	}
-	forgetIptables(ctx, layout, log)
 	chains, lease := nft.Chains(), nft.Lease()
 	return Filter{
 		Chains: chains, Lease: lease, Foreign: watch.Changed(), Driver: "nftables", Run: watch.Run,
@@ -155,77 +183,85 @@ func nftablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logge
 	}, nil
 }
 
-// forgetIptables removes what this host has of driver iptables, from before its
-// configuration was changed: a drop in either wins, so that the door would stay
-// shut for ever. The other way round nothing is left: the lease of driver
-// iptables takes the place of the nftables filter, in the same table.
-func forgetIptables(ctx context.Context, layout firewall.Layout, log *slog.Logger) {
-	layout.Match = firewall.MatchEther
-	old, err := iptables.New(ctx, layout)
-	if err != nil {
-		return // no iptables here, so no rules of it
+// forgetOthers takes out of force what this host has of other drivers, from before its
+// configuration was changed. A drop in either wins, so no machine would pass while the
+// door says that it is open: as long as that fails there is no filter that opens. The
+// table of nftables is replaced by that of the lease, and the other way round.
+func (m making) forgetOthers(ctx context.Context, driver string) error {
+	var errs []error
+	if driver != "iptables" {
+		if err := iptables.Remove(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("remove the rules of driver iptables, which let no machine pass: %w", err))
+		}
 	}
-	if err := old.Remove(ctx); err != nil {
-		log.Warn("remove rules of driver iptables failed; they may keep the PXE service closed", "err", err)
+	if driver != Dnsmasq {
+		if err := dnsmasq.Release(ctx, m.c.DHCPHostsDir); err != nil {
+			errs = append(errs, fmt.Errorf(
+				"let dnsmasq answer again after driver dnsmasq: %w; or remove %s and restart dnsmasq without dhcp-hostsdir", err,
+				m.c.DHCPHostsDir))
+		}
 	}
+	return errors.Join(errs...)
 }
 
-// iptablesFilter keeps the lists in iptables.
-func iptablesFilter(ctx context.Context, layout firewall.Layout, log *slog.Logger) (Filter, error) {
-	lists, err := iptables.New(ctx, layout)
+// iptablesLists keeps the lists in iptables.
+func (m making) iptablesLists(ctx context.Context) (Filter, watcher, error) {
+	lists, err := iptables.New(ctx, m.layout)
 	if err != nil {
-		return Filter{}, err
+		return Filter{}, nil, err
 	}
 	for _, note := range lists.Notes() {
-		log.Info("PXE filter ready", "driver", "iptables", "note", note)
+		m.log.Info("PXE filter ready", "driver", "iptables", "note", note)
 	}
-	return underLease(ctx, Filter{Driver: "iptables", Chains: lists}, lists.Watch(), layout, log)
+	return Filter{Driver: "iptables", Chains: lists}, lists.Watch(), nil
 }
 
-// dnsmasqFilter keeps the lists in files for dnsmasq. They hold nothing back by
+// dnsmasqLists keeps the lists in files for dnsmasq. They hold nothing back by
 // themselves when this process dies.
-func dnsmasqFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (Filter, error) {
-	lists, err := dnsmasq.New(c.DHCPHostsDir)
+func (m making) dnsmasqLists(context.Context) (Filter, watcher, error) {
+	lists, err := dnsmasq.New(m.c.DHCPHostsDir)
 	if err != nil {
-		return Filter{}, err
+		return Filter{}, nil, err
 	}
-	gaze, err := lists.Watch(log)
+	gaze, err := lists.Watch(m.log)
 	if err != nil {
-		return Filter{}, errors.Join(err, lists.Close())
+		return Filter{}, nil, errors.Join(err, lists.Close())
 	}
-	f, err := underLease(ctx, Filter{Driver: Dnsmasq, Chains: lists}, gaze, layout, log)
-	if err != nil {
-		return Filter{}, errors.Join(err, gaze.Close(), lists.Close())
-	}
-	f.close = append(f.close, lists.Close)
-	return f, nil
+	return Filter{Driver: Dnsmasq, Chains: lists, close: []func() error{lists.Close}}, gaze, nil
 }
 
-// underLease puts lists that another driver keeps, and that gaze watches, below
+// underLease puts lists that another driver keeps, and that a watcher watches, below
 // the lease in nf_tables. A drop in either wins. A kernel without nf_tables has
 // nothing that ends a lease conditionally, and is refused.
-func underLease(ctx context.Context, f Filter, gaze watcher, layout firewall.Layout, log *slog.Logger) (Filter, error) {
-	nft, err := nftables.New(layout, nftables.LeaseOnly())
-	if err != nil {
+func (m making) underLease(ctx context.Context, driver string,
+	lists func(context.Context) (Filter, watcher, error)) (Filter, error) {
+	nft, err := m.newTable(ctx, nftables.LeaseOnly())
+	if nft == nil {
 		return Filter{}, err
 	}
-	if err := nft.Supported(ctx); err != nil {
+	if err != nil {
 		return Filter{}, fmt.Errorf(
 			"keep the lease of the PXE pass rule, which needs nf_tables with every firewall.driver: %w", err)
 	}
-	// Who flushes nf_tables flushes what iptables keeps there, too.
-	watch, err := nft.Watch(log)
-	if err != nil {
-		return Filter{}, err
-	}
-	if f.Driver != "iptables" {
-		forgetIptables(ctx, layout, log)
-	}
-	lease := nft.Lease()
-	both := watches{[]watcher{watch, gaze}, make(chan struct{}, 1)}
-	f.Chains, f.Lease, f.Foreign, f.Run = leased{f.Chains, nft}, lease, both.news, both.Run
-	f.close = append(f.close, lease.Close)
-	return f, nil
+	return m.tableFirst(ctx, nft, func(ctx context.Context, nft *nftables.Filter) (Filter, error) {
+		if err := m.forgetOthers(ctx, driver); err != nil {
+			return Filter{}, err
+		}
+		// Who flushes nf_tables flushes what iptables keeps there, too.
+		watch, err := nft.Watch(m.log)
+		if err != nil {
+			return Filter{}, err
+		}
+		f, gaze, err := lists(ctx)
+		if err != nil {
+			return Filter{}, errors.Join(err, watch.Close())
+		}
+		lease := nft.Lease()
+		both := watches{[]watcher{watch, gaze}, make(chan struct{}, 1)}
+		f.Chains, f.Lease, f.Foreign, f.Run = leased{f.Chains, nft}, lease, both.news, both.Run
+		f.close = append(f.close, lease.Close)
+		return f, nil
+	})
 }
 
 // leased are another driver's lists on a host whose lease is in nf_tables: one
@@ -299,7 +335,15 @@ func pass(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
 // broken is the filter of a host that can have none.
 type broken struct{ err error }
 
-func (b broken) filter() Filter { return Filter{Chains: b, Lease: b} }
+func (b broken) filter() Filter { return Filter{Chains: b, Lease: b, why: b.err} }
+
+// orBroken is f, or a broken filter where there is none.
+func (f Filter) orBroken(why error) Filter {
+	if f.Chains == nil {
+		return broken{why}.filter()
+	}
+	return f
+}
 
 func (b broken) Replace(context.Context, firewall.Ruleset) error { return b.err }
 func (b broken) Change(context.Context, firewall.Change) error   { return b.err }

@@ -56,8 +56,8 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 		return sealNftables(ctx, layout)
 	case "iptables":
 		return sealIptables(ctx, layout)
-	case Dnsmasq: // the lease first: it holds at once, and does not depend on the files
-		return errors.Join(sealNftables(ctx, layout, nftables.LeaseOnly()), sealFiles(ctx, c.Firewall.DHCPHostsDir))
+	case Dnsmasq:
+		return underShutLease(ctx, layout, func() error { return sealFiles(ctx, c.Firewall.DHCPHostsDir) })
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules
 	// that it does not know.
@@ -115,11 +115,20 @@ func sealNftables(ctx context.Context, layout firewall.Layout, options ...nftabl
 	return nil
 }
 
-// sealIptables shuts the lists and the lease; each alone keeps everything out.
+// underShutLease shuts the lease and the lists below it; each alone keeps everything
+// out. The lease is first: it holds at once, and depends on no lock, file or command.
+func underShutLease(ctx context.Context, layout firewall.Layout, lists func() error) error {
+	lease := sealNftables(ctx, layout, nftables.LeaseOnly())
+	return errors.Join(lease, lists())
+}
+
+// sealIptables shuts the lists of driver iptables below their lease.
 func sealIptables(ctx context.Context, layout firewall.Layout) error {
-	filter, err := iptables.New(ctx, layout)
-	if err != nil {
-		return err
-	}
-	return errors.Join(filter.Seal(ctx), sealNftables(ctx, layout, nftables.LeaseOnly()))
+	return underShutLease(ctx, layout, func() error {
+		filter, err := iptables.New(ctx, layout)
+		if err != nil {
+			return err
+		}
+		return filter.Seal(ctx)
+	})
 }

@@ -3,12 +3,14 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
+	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -30,7 +32,7 @@ const (
 // and an interface that is added to a bridge need no restart. Until it is made it
 // fails at everything. Its methods may be called concurrently.
 type remadeFilter struct {
-	make func() (Filter, error)
+	make maker
 	look func(known int) (netif.Place, error)
 	log  *slog.Logger
 	news chan struct{} // holds one; never closed
@@ -38,12 +40,18 @@ type remadeFilter struct {
 	// use is held for reading by each call of a filter: none is closed under a call.
 	use sync.RWMutex
 	mu  sync.Mutex
-	now Filter // broken until one could be made
+	now Filter // one that opens nothing until it could be made
 }
 
+// maker makes a host's filter, and tells of the table that keeps everything out until
+// that is done. If it fails it may return what goes on doing that.
+type maker func(meanwhile func(*nftables.Filter)) (Filter, error)
+
+// errUnderWay is why a filter opens nothing while its successor is made.
+var errUnderWay = fmt.Errorf("%w: its successor is being made", firewall.ErrMisplaced)
+
 // newRemadeFilter returns the filter after the first attempt, which gave first.
-func newRemadeFilter(first Filter, again func() (Filter, error), look func(known int) (netif.Place, error),
-	log *slog.Logger) Filter {
+func newRemadeFilter(first Filter, again maker, look func(known int) (netif.Place, error), log *slog.Logger) Filter {
 	l := &remadeFilter{make: again, look: look, log: log, news: make(chan struct{}, 1), now: first}
 	return Filter{Chains: l, Lease: l, Foreign: l.news, Driver: first.Driver, Run: l.keepRemade,
 		close: []func() error{l.close}}
@@ -52,7 +60,7 @@ func newRemadeFilter(first Filter, again func() (Filter, error), look func(known
 // keepRemade lets the filter run, and makes it again when it has to, until ctx ends.
 func (l *remadeFilter) keepRemade(ctx context.Context) {
 	for made := l.inner(); ctx.Err() == nil; made = l.inner() {
-		if _, none := made.Chains.(broken); none {
+		if made.why != nil {
 			l.remakeUntilDone(ctx)
 			continue
 		}
@@ -79,11 +87,6 @@ func (l *remadeFilter) runMade(ctx context.Context, made Filter) {
 		return
 	}
 	l.remake()
-	l.use.Lock() // until the calls of the old filter have ended
-	defer l.use.Unlock()
-	if err := made.Close(); err != nil {
-		l.log.Warn("close the PXE filter of another interface failed", "interface", made.place.Name, "err", err)
-	}
 }
 
 // awaitMove returns when the place is another one, or with ctx.
@@ -113,19 +116,40 @@ func (l *remadeFilter) remakeUntilDone(ctx context.Context) {
 }
 
 // remake makes the filter once; the lists compare, and so build, what the kernel
-// has then.
+// has then. The old filter writes nothing more as soon as its successor's table is
+// built: it would put its own into the place of that.
 func (l *remadeFilter) remake() bool {
-	made, err := l.make()
+	var old []Filter
+	made, err := l.make(func(nft *nftables.Filter) {
+		why := l.inner().why
+		if why == nil {
+			why = errUnderWay
+		}
+		old = append(old, l.replace(keptShut(nft, why)))
+	})
 	if err != nil {
-		made = broken{err}.filter() // the newest reason
+		made = made.orBroken(err) // the newest reason
 	} else {
 		l.log.Info("PXE filter ready", "driver", made.Driver, "interface", made.place.Name)
 	}
+	old = append(old, l.replace(made))
+	l.use.Lock() // until the calls of the old filters have ended
+	defer l.use.Unlock()
+	for _, f := range old {
+		if err := f.Close(); err != nil {
+			l.log.Warn("close the PXE filter of another interface failed", "interface", f.place.Name, "err", err)
+		}
+	}
+	return err == nil
+}
+
+// replace puts a filter in force, and returns the one that was.
+func (l *remadeFilter) replace(made Filter) (old Filter) {
 	l.mu.Lock()
-	l.now = made
+	old, l.now = l.now, made
 	l.mu.Unlock()
 	firewall.Tell(l.news)
-	return err == nil
+	return old
 }
 
 func (l *remadeFilter) inner() Filter {
@@ -182,32 +206,45 @@ func (l *remadeFilter) Shut(ctx context.Context) error {
 	return l.callFilter(func(f Filter) error { return f.Lease.Shut(ctx) })
 }
 
-// misplaced is a filter whose rules are on another interface than the configured
-// one, where they keep everything out. It opens nothing and says why.
-type misplaced struct {
+// shut is a filter that keeps everything out and says why: its rules are on another
+// interface than the configured one, or a part of it could not be made.
+type shut struct {
 	firewall.Chains
 	firewall.Lease
 	why error
 }
 
-// Replace implements firewall.Chains. It writes no lists, since without a lease no
-// machine passes, and nothing at all where that is done.
-func (m misplaced) Replace(ctx context.Context, _ firewall.Ruleset) error {
-	none := firewall.Ruleset{}
-	now, err := m.Chains.Read(ctx)
-	if err != nil || !now.Equal(none) {
-		err = m.Chains.Replace(ctx, none)
-	}
-	return errors.Join(m.why, err)
+// keptShut is the filter of a host that has no more of it than the table in nf_tables.
+func keptShut(nft *nftables.Filter, why error) Filter {
+	lease := nft.Lease()
+	s := shut{leased{new(noop), nft}, lease, why}
+	return Filter{Chains: s, Lease: s, why: why, close: []func() error{lease.Close}}
 }
 
+// Replace implements firewall.Chains. It writes no lists, since without a lease no
+// machine passes, and nothing at all where that is done.
+func (s shut) Replace(ctx context.Context, _ firewall.Ruleset) error {
+	none := firewall.Ruleset{}
+	now, err := s.Chains.Read(ctx)
+	if err != nil || !now.Equal(none) {
+		err = s.Chains.Replace(ctx, none)
+	}
+	return errors.Join(s.why, err)
+}
+
+// Change implements firewall.Chains.
+func (s shut) Change(context.Context, firewall.Change) error { return s.why }
+
 // Read implements firewall.Chains.
-func (m misplaced) Read(context.Context) (firewall.Ruleset, error) {
-	return firewall.Ruleset{}, m.why
+func (s shut) Read(context.Context) (firewall.Ruleset, error) {
+	return firewall.Ruleset{}, s.why
 }
 
 // Arm implements firewall.Lease.
-func (m misplaced) Arm(context.Context, time.Duration) error { return m.why }
+func (s shut) Arm(context.Context, time.Duration) error { return s.why }
+
+// Open implements firewall.Lease.
+func (s shut) Open(context.Context, time.Duration) error { return s.why }
 
 // Hold implements firewall.Lease.
-func (m misplaced) Hold(context.Context, time.Duration) error { return m.why }
+func (s shut) Hold(context.Context, time.Duration) error { return s.why }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
+	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/test/hostkernel"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -27,7 +28,7 @@ func TestAFilterThatComesLate(t *testing.T) {
 		kernel := &hostkernel.Model{}
 		watched := make(chan struct{})
 		at := netif.Place{Index: 2, Name: "pxe"}
-		f := newRemadeFilter(broken{first}.filter(), func() (Filter, error) {
+		f := newRemadeFilter(broken{first}.filter(), func(func(*nftables.Filter)) (Filter, error) {
 			if tries++; tries == 1 {
 				return Filter{}, second
 			}
@@ -73,7 +74,7 @@ func TestAFilterIsTriedAgainSoon(t *testing.T) {
 		began, tries := time.Now(), []time.Duration(nil)
 		kernel := &hostkernel.Model{}
 		first := Filter{Chains: kernel, Lease: kernel, place: netif.Place{Index: 2, Name: "pxe"}}
-		f := newRemadeFilter(first, func() (Filter, error) {
+		f := newRemadeFilter(first, func(func(*nftables.Filter)) (Filter, error) {
 			tries = append(tries, time.Since(began))
 			return Filter{}, errors.New("the kernel is busy")
 		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
@@ -132,7 +133,7 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 		}
 		kernels := make(map[string]*hostkernel.Model)
 		closed := 0
-		make := func() (Filter, error) {
+		make := func(func(*nftables.Filter)) (Filter, error) {
 			now, err := look(2)
 			kernel := &hostkernel.Model{}
 			kernels[now.Name] = kernel
@@ -140,7 +141,7 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 				close: []func() error{func() error { closed++; return nil }}}
 			return f.onlyWhere(now, "pxe"), err
 		}
-		first, err := make()
+		first, err := make(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +206,7 @@ func TestNoFilterIsClosedUnderACall(t *testing.T) {
 	var made atomic.Int32
 	f := newRemadeFilter(Filter{Chains: lease, Lease: lease, place: netif.Place{Index: 2, Name: "pxe"},
 		close: []func() error{func() error { close(closed); return nil }}},
-		func() (Filter, error) {
+		func(func(*nftables.Filter)) (Filter, error) {
 			made.Add(1)
 			return Filter{Chains: &hostkernel.Model{}, Lease: &hostkernel.Model{}, place: netif.Place{Index: 2, Name: "br0"}},
 				nil

@@ -44,11 +44,14 @@ func startCommand(ctx context.Context, text, path string, args ...string) (end f
 // seconds; a context that ends sooner ends the command.
 func wait() []string { return []string{"-w", strconv.Itoa(int(lockWait / time.Second))} }
 
+// errNotInstalled says that a command is not there.
+var errNotInstalled = errors.New("not found; install the package iptables")
+
 // find returns the path of a command.
 func find(name string) (string, error) {
 	path, err := program.Find(name)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("%s: not found; install the package iptables", name)
+		return "", fmt.Errorf("%s: %w", name, errNotInstalled)
 	}
 	return path, err
 }

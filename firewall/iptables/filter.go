@@ -185,19 +185,20 @@ func (f *Filter) Seal(ctx context.Context) error {
 }
 
 // Remove takes our chains out of both back ends, and the chain in mangle in which
-// Trivet 0.1 kept a lease on kernels without nf_tables; the host filters nothing any more. To remove what is not there
-// is a success.
-func (f *Filter) Remove(ctx context.Context) error {
-	f.known = nil
+// Trivet 0.1 kept a lease on kernels without nf_tables; the host filters nothing any more.
+// To remove what is not there is a success, and so it is where iptables is not installed.
+// It is for kernels that have nf_tables: then a look that fails says nothing about what
+// is there.
+func Remove(ctx context.Context) error {
 	all, err := hostTools(ctx)
+	if errors.Is(err, errNotInstalled) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, t := range all {
-		if _, err := t.survey(ctx); err != nil && t.backend != f.tools.backend {
-			continue // the kernel lacks it, so nothing of ours is in it
-		}
 		errs = append(errs, t.remove(ctx))
 	}
 	return errors.Join(errs...)

@@ -230,9 +230,9 @@ func TestPackets(t *testing.T) {
 		if got, err := f.Read(ctx); err != nil || !got.Equal(want) {
 			t.Errorf("read %+v, %v; want %+v", got, err, want)
 		}
-		must(t, f.Remove(ctx))
+		must(t, Remove(ctx))
 		s.expect("removed", denied, true)
-		must(t, f.Remove(ctx))
+		must(t, Remove(ctx))
 		if left := printed(t, f, listTable) + printed(t, f, leaseTable); strings.Contains(left, "TRIVET") {
 			t.Errorf("after Remove there is left:\n%s", left)
 		}

@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,10 @@ type table struct {
 	rules  map[string][]string // of each chain, without "-A CHAIN"
 }
 
+// errInexpressible says that a table cannot be of iptables.
+var errInexpressible = errors.New(
+	"rules that iptables cannot express, written by another program; use firewall.driver: nftables")
+
 // parse reads what iptables-save printed of one table. A table that the kernel
 // does not have is printed as nothing, and is empty.
 func parse(name string, saved []byte) (table, error) {
@@ -25,9 +30,7 @@ func parse(name string, saved []byte) (table, error) {
 		text := strings.TrimSpace(string(line))
 		switch {
 		case strings.HasPrefix(text, "# Table") && strings.Contains(text, "incompatible"):
-			return table{}, fmt.Errorf(
-				"table %s holds rules that iptables cannot express, written by another program; use firewall.driver: nftables",
-				name)
+			return table{}, fmt.Errorf("table %s holds %w", name, errInexpressible)
 		case text == "" || text[0] == '#':
 		case text[0] == '*':
 			if inside || text[1:] != name {

@@ -51,6 +51,9 @@ func (f *Filter) Watch(log *slog.Logger) (*Watch, error) {
 // closed.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
+// Close ends a watch that Run was never called for.
+func (w *Watch) Close() error { return w.conn.Close() }
+
 // Run listens until ctx ends. One goroutine calls it, once.
 func (w *Watch) Run(ctx context.Context) {
 	for {
