@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 )
 
 // Bounds of a pull.
@@ -16,6 +18,9 @@ const (
 	pullChunk = 200              // ports in one entry; a thousand hold up other commits for too long
 	pullRetry = 2 * time.Second  // after a pull that failed
 	pullLimit = 60 * time.Second // one whole list
+	// pullDoubted is when a doubted list is looked at again where firewall.sync_period
+	// says never: it may have been confirmed.
+	pullDoubted = 30 * time.Second
 )
 
 // PortLister lists the ports of all nodes in Ironic: all of them, or an error.
@@ -25,7 +30,9 @@ type PortLister interface {
 
 // Pull is the leader's duty that keeps the blacklist: it lists Ironic's ports
 // once for all three hosts and commits the difference. A list that fails on any
-// page changes nothing. All methods may be called concurrently.
+// page changes nothing, and one that lacks too many is doubted as the list of nodes
+// is (docs/design.md#sync): it adds MACs and takes none away. All methods may be called
+// concurrently.
 type Pull struct {
 	ironic PortLister
 	log    Log
@@ -33,8 +40,9 @@ type Pull struct {
 
 	mu      sync.Mutex
 	err     error
-	period  time.Duration // 0: one complete pull a leadership
-	renewed chan struct{} // closed and replaced when period changes
+	doubted nodesync.Suspicion // of the newest list; zero: it was believed
+	period  time.Duration      // 0: one complete pull a leadership
+	renewed chan struct{}      // closed and replaced when period changes
 }
 
 // NewPull returns the duty.
@@ -66,6 +74,9 @@ func (p *Pull) pause(err error) (d time.Duration, again bool, renewed <-chan str
 	defer p.mu.Unlock()
 	if err != nil {
 		return pullRetry, true, p.renewed
+	}
+	if p.period == 0 && !p.doubted.IsZero() {
+		return pullDoubted, true, p.renewed
 	}
 	return p.period, p.period > 0, p.renewed
 }
@@ -125,16 +136,81 @@ func (p *Pull) once(ctx context.Context, a Authority) error {
 	}
 	v, _ := p.log.Changed()
 	put, remove := portDifference(v, listed)
+	remove, kept, doubt := believed(v, listed, remove)
 	for _, c := range chunks(put, remove) {
-		res, err := a.Propose(limited, c)
-		if err == nil {
-			err = res.Err()
-		}
-		if err != nil {
+		if err := commit(limited, a, c); err != nil {
 			return fmt.Errorf("commit the ports: %w", err)
 		}
 	}
+	if err := p.note(limited, a, v, doubt); err != nil {
+		return fmt.Errorf("commit why %d MACs stay on the blacklist: %w", kept, err)
+	}
 	return nil
+}
+
+// commit proposes a command and returns why it was not applied.
+func commit(ctx context.Context, a Authority, c fsm.Command) error {
+	res, err := a.Propose(ctx, c)
+	if err == nil {
+		err = res.Err()
+	}
+	return err
+}
+
+// believed returns the removals that a list is believed, how many are kept, and why; the
+// zero suspicion if none is. A port whose MAC another port has by now may go in any
+// case: the MAC stays denied.
+func believed(v fsm.View, listed []ironicports.Port, remove []string) (goes []string, kept int,
+	doubt nodesync.Suspicion) {
+	macs := make(map[string]bool, len(listed))
+	for _, port := range listed {
+		macs[port.MAC] = true
+	}
+	var bare []string // ports whose MAC would leave the blacklist
+	for _, id := range remove {
+		if port, _ := v.Port(id); macs[port.MAC] {
+			goes = append(goes, id)
+		} else {
+			bare = append(bare, id)
+		}
+	}
+	if len(bare) == 0 {
+		return remove, 0, doubt
+	}
+	doubt.Reason = nodesync.WhyDoubted("ports", len(bare), v.PortCount(), len(listed))
+	if doubt.Reason == "" {
+		return remove, 0, doubt
+	}
+	slices.Sort(bare)
+	doubt.Missing, doubt.Known, doubt.Digest = len(bare), v.PortCount(), nodesync.Digest(bare)
+	if before, _ := v.PortSuspicion(); before.Settles(doubt, v.Now()) {
+		return remove, 0, nodesync.Suspicion{}
+	}
+	return goes, len(bare), doubt
+}
+
+// note tells why the newest list is doubted, once for as long as it says the same, so that
+// every peer and every later leader knows it; the zero suspicion takes that back.
+func (p *Pull) note(ctx context.Context, a Authority, v fsm.View, doubt nodesync.Suspicion) error {
+	p.mu.Lock()
+	told := p.doubted
+	p.doubted = doubt
+	p.mu.Unlock()
+	before, suspected := v.PortSuspicion()
+	switch {
+	case doubt.IsZero() && suspected:
+		return commit(ctx, a, nodesync.Trust{Ports: true})
+	case doubt.IsZero():
+		return nil
+	case told.Digest != doubt.Digest:
+		p.logger.Warn("keep MACs on the blacklist: implausible port list from Ironic", "reason", doubt.Reason,
+			"missing", doubt.Missing, "known", doubt.Known, "confirm", "trivet node sync --confirm")
+	}
+	note := nodesync.Suspect{Suspicion: doubt, Ports: true}
+	if v.Admits(note) != nil || before.Digest == doubt.Digest && before.Reason == doubt.Reason {
+		return nil // an older peer could not read it, or it is known; the MACs stay
+	}
+	return commit(ctx, a, note)
 }
 
 // portDifference compares a list with the state. A port that two pages show,

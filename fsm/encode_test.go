@@ -66,9 +66,9 @@ func samples(t testing.TB) []Command {
 		introspection.Consume{Claim: held}, introspection.Release{Claim: held},
 		introspection.DeleteNode{Node: nodeA, Claim: held},
 		introspection.NoteLogs{Node: nodeA, Begun: 3, Logs: introspection.RamdiskLogs{Peer: "h1", Path: "/logs/1"}},
-		nodesync.Confirm{Digest: "d"}, nodesync.Trust{},
+		nodesync.Confirm{Digest: "d"}, nodesync.Trust{Ports: true},
 		nodesync.Suspect{Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 3, Known: 4, Digest: "d",
-			Confirmed: true}}, introspection.TakeTurn{Claim: held, Gap: time.Second},
+			Confirmed: true}, Ports: true}, introspection.TakeTurn{Claim: held, Gap: time.Second},
 		ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}},
 			Remove: []string{"q"}, Complete: true},
 		introspection.PutInspected{

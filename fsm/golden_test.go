@@ -43,11 +43,11 @@ func TestBytesStayTheSame(t *testing.T) {
 	sums["refounded"] = adopted.View().Hash()
 
 	for name, want := range map[string]string{
-		"log":       "fe5dcf91b568d332b13ea85d323dd3064fd96ede0bfd579d15e1d04c2a15f3bc",
-		"state":     "056e81ceb3424bfe5c19c2770c2eb76491b987ab29868970a699b514db859f60",
-		"dump":      "2a0d2f3a23f601083c3fc485115e19e115ea8e3dca2375fb66ee61aaca156503",
-		"adopted":   "4ddc44be56160ad22dbe332ea44ab1b3bca53d8a8a3cb53f9999dd07a789ba21",
-		"refounded": "8c7ab3217362b31ea10286f148b0222df395661556e4877e96a5b5f8a8b0da60",
+		"log":       "ec04bfecab0bb0d4c5d6b9de08333255136e5b5de0affdfdd27f85d890109eb1",
+		"state":     "da7dad033ee4f44df920707135308f9fa9cba4bdb576fc686af2e2a196b59167",
+		"dump":      "50d43f2d04312544d95ca7c32ca53607e04d86e915eb882fe9e26c979eb0e4ae",
+		"adopted":   "6b344058b9e70b235376ac81a2865f8d2ac264c52ccef2dcd0676e2f1097298a",
+		"refounded": "7f22abd9567a6e4f81bf3fcc5cba0e09ba44929af27b5365b900f4943cba3499",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

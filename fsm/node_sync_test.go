@@ -52,6 +52,41 @@ func TestSuspicionOfIronicsList(t *testing.T) {
 	}
 }
 
+// The list of ports is suspected by itself: what is said of the list of nodes, or taken
+// back, leaves it as it is, and a confirmation is of the list that was shown.
+func TestSuspicionOfIronicsPorts(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	was := nodesync.Suspicion{Reason: "30 of 40 ports are missing", Missing: 30, Known: 40, Digest: "p1"}
+	r.refused(Refused, Header{}, nodesync.Suspect{Suspicion: was, Ports: true})
+	r.asLeader(nodesync.Suspect{Suspicion: was, Ports: true})
+	r.asLeader(nodesync.Suspect{
+		Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 4, Known: 4, Digest: "d1"}})
+	first, ok := r.view().PortSuspicion()
+	if !ok || first.Digest != "p1" || first.Confirmed {
+		t.Fatalf("port-suspicion: %+v", first)
+	}
+	r.must(nodesync.Confirm{Digest: "d1"})
+	if now, _ := r.view().PortSuspicion(); now != first {
+		t.Errorf("port-suspicion: a confirmation of the nodes left %+v, was %+v", now, first)
+	}
+	r.asLeader(nodesync.Trust{})
+	if now, _ := r.view().PortSuspicion(); now != first {
+		t.Errorf("port-suspicion: trust in the list of nodes left %+v, was %+v", now, first)
+	}
+	r.must(nodesync.Confirm{Digest: "p1"})
+	if now, _ := r.view().PortSuspicion(); !now.Confirmed {
+		t.Errorf("port-suspicion: the confirmation left %+v", now)
+	}
+	if now, ok := r.view().SyncSuspicion(); ok {
+		t.Errorf("port-suspicion: the list of nodes is suspected: %+v", now)
+	}
+	r.asLeader(nodesync.Trust{Ports: true})
+	if now, ok := r.view().PortSuspicion(); ok {
+		t.Errorf("port-suspicion: it stays: %+v", now)
+	}
+}
+
 // Where the logs of a ramdisk are is known as long as the record of its introspection.
 func TestNotesOfRamdiskLogsEndWithTheirRecord(t *testing.T) {
 	r := newRig(t)

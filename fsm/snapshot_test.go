@@ -72,6 +72,8 @@ func busyAt(t testing.TB, version int) *rig {
 			Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
 		r.asLeader(nodesync.Suspect{
 			Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 1, Known: 2, Digest: "d"}})
+		r.asLeader(nodesync.Suspect{
+			Suspicion: nodesync.Suspicion{Reason: "few ports", Missing: 3, Known: 4, Digest: "p"}, Ports: true})
 	}
 	r.asLeader(doors.PassOpen{Wait: time.Second})
 	r.asLeader(doors.AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})

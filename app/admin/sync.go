@@ -18,16 +18,26 @@ type Sync struct {
 	// Digest names the missing nodes; empty when there is nothing to confirm.
 	Digest    string `json:"digest,omitempty"`
 	Confirmed bool   `json:"confirmed"` // the leader acts on it at its next round
+	// Ports says the same of the list of ports, whose MACs are the blacklist; nil if it is believed.
+	Ports *Sync `json:"ports,omitempty"`
 }
 
 func syncOf(v fsm.View, _ echo.Context) (Sync, error) {
-	s, ok := v.SyncSuspicion()
-	return Sync{Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest,
-		Confirmed: s.Confirmed}, nil
+	out := suspected(v.SyncSuspicion())
+	if s, ok := v.PortSuspicion(); ok {
+		ports := suspected(s, ok)
+		out.Ports = &ports
+	}
+	return out, nil
 }
 
-// confirmSync lets the leader believe the list that misses just the nodes that
-// the caller was shown: the entry itself compares them.
+func suspected(s nodesync.Suspicion, ok bool) Sync {
+	return Sync{Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest,
+		Confirmed: s.Confirmed}
+}
+
+// confirmSync lets the leader believe the list that misses just the nodes, or the
+// ports, that the caller was shown: the entry itself compares them.
 func (s *State) confirmSync(_ context.Context, c echo.Context, in Sync) error {
 	if in.Digest == "" {
 		return conflict("look again: 'trivet node sync'", "there is nothing to confirm")

@@ -81,7 +81,15 @@ func TestOnlyTheListThatWasShownIsConfirmed(t *testing.T) {
 	if code, _ := call("PUT", `{"digest":"d1"}`); code != http.StatusNoContent {
 		t.Errorf("the confirmation: %d", code)
 	}
-	if _, now := call("GET", ""); !now.Confirmed {
+	if _, now := call("GET", ""); !now.Confirmed || now.Ports != nil {
 		t.Errorf("after the confirmation: %+v", now)
+	}
+	log.duty(log.lead(), nodesync.Suspect{Suspicion: nodesync.Suspicion{
+		Reason: "Ironic lists no ports at all", Missing: 7, Known: 7, Digest: "p1"}, Ports: true})
+	if code, _ := call("PUT", `{"digest":"p1"}`); code != http.StatusNoContent {
+		t.Errorf("the confirmation of a list of ports: %d", code)
+	}
+	if _, now := call("GET", ""); now.Ports == nil || now.Ports.Missing != 7 || !now.Ports.Confirmed {
+		t.Errorf("the suspicion of ports shows as %+v", now.Ports)
 	}
 }

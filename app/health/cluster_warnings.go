@@ -137,12 +137,15 @@ func byName(members []membership.Member) []membership.Member {
 	return members
 }
 
-// suspicionWarnings tell of an implausible list of Ironic's nodes.
+// suspicionWarnings tell of an implausible list of Ironic's nodes, or of its ports.
 func suspicionWarnings(v fsm.View) []api.Warning {
-	suspicion, ok := v.SyncSuspicion()
-	if !ok {
-		return nil
+	var out warningList
+	const remedy = "if that is right: 'trivet node sync --confirm'"
+	if suspicion, ok := v.SyncSuspicion(); ok {
+		out.add("sync_suspicion", remedy, "no node is deleted: %s", suspicion.Reason)
 	}
-	return []api.Warning{{Code: "sync_suspicion", Text: "no node is deleted: " + suspicion.Reason,
-		Remedy: "if that is right: 'trivet node sync --confirm'"}}
+	if suspicion, ok := v.PortSuspicion(); ok {
+		out.add("sync_suspicion", remedy, "no MAC leaves the blacklist of the PXE filter: %s", suspicion.Reason)
+	}
+	return out
 }

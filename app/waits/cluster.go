@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/membership"
-	"github.com/trivet-ha/trivet/inspector/periodic"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 )
 
 // settled is for how long a receiver may leave an event untaken before that is a wait: one that
@@ -22,19 +22,7 @@ const settled = 10 * time.Second
 func (j judge) cluster(l *list) {
 	j.leadership(l)
 	j.doors(l)
-	if s, ok := j.View.SyncSuspicion(); ok {
-		w := j.wait("nodes/suspected", "the list of Ironic's nodes", "", s.Reason)
-		w.Since = j.clock(s.Since)
-		switch {
-		case s.Confirmed:
-			w.Then = "it is confirmed: the leader deletes their records (inspection.clean_up_period)"
-		case s.Digest == "":
-			w.Then = "no time limit: nothing is deleted before Ironic lists its nodes"
-		default:
-			j.limit(&w, s.Since.Add(periodic.SuspectFor), "")
-		}
-		l.add(w, "")
-	}
+	doubted(j, l)
 	j.upgrade(l)
 	if r := j.View.GossipRotation(); r.Stage != membership.GossipSettled {
 		missing := j.View.GossipMissing()
@@ -45,6 +33,33 @@ func (j judge) cluster(l *list) {
 		w := j.wait("gossip/rotation", "the rotation of the gossip key", "", what)
 		w.Since = j.clock(r.Since)
 		j.limit(&w, r.Since.Add(membership.GossipStepTimeout), "")
+		l.add(w, "")
+	}
+}
+
+// doubted lists the lists of Ironic that are not believed.
+func doubted(j judge, l *list) {
+	if s, ok := j.View.SyncSuspicion(); ok {
+		w := j.wait("nodes/suspected", "the list of Ironic's nodes", "", s.Reason)
+		w.Since = j.clock(s.Since)
+		switch {
+		case s.Confirmed:
+			w.Then = "it is confirmed: the leader deletes their records (inspection.clean_up_period)"
+		case s.Digest == "":
+			w.Then = "no time limit: nothing is deleted before Ironic lists its nodes"
+		default:
+			j.limit(&w, s.Since.Add(nodesync.SuspectFor), "")
+		}
+		l.add(w, "")
+	}
+	if s, ok := j.View.PortSuspicion(); ok {
+		w := j.wait("ports/suspected", "the list of Ironic's ports", "", s.Reason)
+		w.Since = j.clock(s.Since)
+		if s.Confirmed {
+			w.Then = "it is confirmed: their MACs leave the blacklist (firewall.sync_period)"
+		} else {
+			j.limit(&w, s.Since.Add(nodesync.SuspectFor), "")
+		}
 		l.add(w, "")
 	}
 }

@@ -75,6 +75,14 @@ func Kinds() []Kind {
 			Warning: "sync_suspicion",
 		},
 		{
+			Name:    "ports/suspected",
+			For:     "an operator, to confirm that ports which Ironic does not list are gone",
+			Limit:   "24 h after the list began to say so",
+			Then:    "their MACs leave the blacklist, if the list says the same still",
+			Do:      "compare 'baremetal port list'; if it is right: 'trivet node sync --confirm'",
+			Warning: "sync_suspicion",
+		},
+		{
 			Name:  "upgrade/open",
 			For:   "the end of an upgrade",
 			Limit: "`raft.finalize_after` after the last host was started, if it is set",

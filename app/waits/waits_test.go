@@ -56,7 +56,7 @@ var told = map[string]string{
 	"nodes": "introspection/*", "queue": "introspection/*", "claims": "introspection/*", "throttle": "introspection/*",
 	"inspected": "introspection/*", "boots": "introspection/*", "relays": "relay/*", "rules": "texts",
 	"expectations": "what was ordered", "verdicts": "how machines were judged", "expectation_deleted_last": "a moment",
-	"sync": "nodes/*", "ports": "ports/*", "pull": "ports/*", "doors": "pxe/*",
+	"sync": "nodes/*", "port_sync": "ports/*", "ports": "ports/*", "pull": "ports/*", "doors": "pxe/*",
 	"leases": "their holders are programs of others", "values": "of leases", "groups": "of leases",
 	"settings": "notes of operators", "deliveries": "receiver/*", "zones": "choices that are made",
 	"events": "what has happened", "boot_events": "what has happened",

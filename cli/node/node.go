@@ -17,14 +17,15 @@ func Node(t *term.Terminal, peer term.Peer, local func(login bool) (string, erro
 	var confirm bool
 	sync := &cobra.Command{
 		Use:   "sync",
-		Short: "Show why no node is deleted though Ironic does not list it, or allow it",
+		Short: "Show why nodes or ports are kept though Ironic does not list them, or let them go",
 		Long: "The leader deletes what is known of nodes that Ironic does not list any more. It does not believe a list that fails, is\n" +
-			"empty, or lacks more than 10 nodes and more than one in five of those that are known here. Without --confirm this command\n" +
-			"shows what is doubted; with it the nodes that are missing now are deleted at the next round. A list that says the same for\n" +
-			"24 hours is believed without.",
+			"empty, or lacks more than 10 nodes and more than one in five of those that are known here. Nor does it believe such a list\n" +
+			"of ports: their MACs stay on the blacklist of the PXE filter. Without --confirm this command shows what is doubted; with it\n" +
+			"the nodes that are missing now are deleted at the next round, and the MACs of the ports that are missing now leave the\n" +
+			"blacklist. A list that says the same for 24 hours is believed without.",
 		Example: "trivet node sync\ntrivet node sync --confirm",
 	}
-	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes that are missing now")
+	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes, and the ports, that are missing now")
 	sync.RunE = func(c *cobra.Command, _ []string) error { return syncNodes(c.Context(), t, peer, confirm) }
 	return term.Group("node", "Nodes that are known here", sync, nodeHistoryCommand(t, local), nodeDiffCommand(t, local),
 		nodeCablingCommand(t, local), nodeExpectCommand(t, local), relaysCommand(t, peer))
@@ -35,20 +36,48 @@ func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bo
 	if err := peer.Call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
 		return err
 	}
-	if confirm && now.Digest == "" {
-		return term.Fail(term.ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
-	}
 	if confirm {
-		if err := peer.Call(ctx, "PUT", "/v1/nodes/sync", admin.Sync{Digest: now.Digest}, nil); err != nil {
-			return err
-		}
-		t.Say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
-		return nil
+		return confirmSync(ctx, t, peer, now)
 	}
 	return t.Show(now, func() error {
 		fmt.Fprintln(t.Out, term.Printable(syncText(now)))
+		if now.Ports != nil {
+			fmt.Fprintln(t.Out, term.Printable(portsText(*now.Ports)))
+		}
 		return nil
 	})
+}
+
+// confirmSync confirms both lists, as far as there is something to confirm.
+func confirmSync(ctx context.Context, t *term.Terminal, peer term.Peer, now admin.Sync) error {
+	if now.Digest == "" && now.Ports == nil {
+		return term.Fail(term.ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
+	}
+	confirm := func(s admin.Sync) error {
+		return peer.Call(ctx, "PUT", "/v1/nodes/sync", admin.Sync{Digest: s.Digest}, nil)
+	}
+	if now.Digest != "" {
+		if err := confirm(now); err != nil {
+			return err
+		}
+		t.Say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
+	}
+	if now.Ports != nil {
+		if err := confirm(*now.Ports); err != nil {
+			return err
+		}
+		t.Say("the MACs of %d ports will leave the blacklist at the next round, unless Ironic lists them by then",
+			now.Ports.Missing)
+	}
+	return nil
+}
+
+// portsText says in words why the list of ports is not believed.
+func portsText(s admin.Sync) string {
+	if s.Confirmed {
+		return fmt.Sprintf("%s; the MACs of %d ports leave the blacklist at the next round", s.Reason, s.Missing)
+	}
+	return s.Reason + "; their MACs stay on the blacklist ('trivet node sync --confirm' lets them go)"
 }
 
 // syncText says in words how the synchronisation stands.

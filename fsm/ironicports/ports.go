@@ -109,7 +109,7 @@ type PutPorts struct {
 	Ports  []Port   `cbor:"1,keyasint,omitempty"` // new or changed
 	Remove []string `cbor:"2,keyasint,omitempty"` // IDs that Ironic has no more
 	// Complete says that with this entry the ports are all those of one whole
-	// pull.
+	// pull, and those that a doubted pull lacks (docs/design.md#sync).
 	Complete bool `cbor:"3,keyasint,omitempty"`
 }
 

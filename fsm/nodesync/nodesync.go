@@ -1,5 +1,6 @@
-// Package nodesync holds why the last synchronisation with Ironic deleted no record:
-// the guard against erasing a site (docs/design.md#sync).
+// Package nodesync holds why the last synchronisation with Ironic deleted no record, and
+// why the last list of ports took no MAC from the blacklist: the guard against erasing a
+// site, or opening it (docs/design.md#sync).
 //
 // The commands: [Suspect] and [Trust] of the leader, [Confirm] of an operator.
 package nodesync
@@ -18,12 +19,23 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(85, "confirm sync", applyConfirm).From(3),
 		entry.NewVerb(86, "trust sync", applyTrust).ByLeader().From(3),
 	},
-	Sections: []entry.Section[Txn]{entry.Seldom('Y', "sync", func(t Txn) *Suspicion { return &t.suspicion })},
-	Check:    check,
+	Sections: []entry.Section[Txn]{
+		entry.Seldom('Y', "sync", func(t Txn) *Suspicion { return &t.suspicion }),
+		entry.Seldom('F', "port sync", func(t Txn) *Suspicion { return &t.ofPorts }),
+	},
+	Check: check,
 }
 
-// Tables are the suspicion, if there is one.
-type Tables struct{ suspicion Suspicion }
+// Tables are the suspicions, of the list of nodes and of that of ports, if there are any.
+type Tables struct{ suspicion, ofPorts Suspicion }
+
+// of returns the suspicion of one of the lists.
+func (s *Tables) of(ports bool) *Suspicion {
+	if ports {
+		return &s.ofPorts
+	}
+	return &s.suspicion
+}
 
 // Txn is one entry at work on it.
 type Txn struct {
@@ -40,12 +52,12 @@ const (
 )
 
 // Suspicion is why a synchronisation with Ironic deleted nothing. The zero value is
-// none.
+// none. Of ports it says the same as of nodes.
 type Suspicion struct {
 	Reason  string `cbor:"1,keyasint,omitempty"`
 	Missing int    `cbor:"2,keyasint,omitempty"` // nodes with a record that Ironic did not list
 	Known   int    `cbor:"3,keyasint,omitempty"` // nodes with a record
-	// Digest names the nodes that are missing; "" when nothing can be confirmed.
+	// Digest is that of the nodes that are missing; "" when nothing can be confirmed.
 	Digest string `cbor:"4,keyasint,omitempty"`
 	// Since is the cluster time of the first entry that told just this.
 	Since entry.Time `cbor:"5,keyasint,omitempty"`
@@ -70,6 +82,7 @@ func (s Suspicion) validate() error {
 // again changes nothing, so that its age is that of the first. Since is the entry's.
 type Suspect struct {
 	Suspicion Suspicion `cbor:"1,keyasint"`
+	Ports     bool      `cbor:"2,keyasint,omitempty"` // it is the list of ports
 }
 
 // Validate implements Command.
@@ -81,17 +94,18 @@ func (c Suspect) Validate() error {
 }
 
 func applySuspect(t Txn, c Suspect) entry.Result {
-	now, before := c.Suspicion, t.suspicion
+	now, at := c.Suspicion, t.of(c.Ports)
+	before := *at
 	if before.Reason == now.Reason && before.Digest == now.Digest && before.Confirmed == now.Confirmed {
 		return entry.Done()
 	}
 	now.Since = t.Now()
-	t.suspicion = now
+	*at = now
 	return entry.Done()
 }
 
-// Confirm lets the leader delete the nodes that an operator was shown as missing.
-// It is refused when the suspicion is another one by now.
+// Confirm lets the leader delete the nodes, or the ports, that an operator was shown as
+// missing. It is refused when the suspicion is another one by now.
 type Confirm struct {
 	Digest string `cbor:"1,keyasint"`
 }
@@ -100,22 +114,26 @@ type Confirm struct {
 func (c Confirm) Validate() error { return valid.Length("digest", c.Digest, 1, maxDigest) }
 
 func applyConfirm(t Txn, c Confirm) entry.Result {
-	if t.suspicion.Digest != c.Digest {
-		return entry.Refuse(entry.Conflict,
-			"Ironic's list is not the one that was shown, or cannot be confirmed: look again, 'trivet node sync'")
+	for _, ports := range []bool{false, true} {
+		if s := t.of(ports); s.Digest == c.Digest {
+			s.Confirmed = true
+			return entry.Done()
+		}
 	}
-	t.suspicion.Confirmed = true
-	return entry.Done()
+	return entry.Refuse(entry.Conflict,
+		"Ironic's list is not the one that was shown, or cannot be confirmed: look again, 'trivet node sync'")
 }
 
-// Trust takes the suspicion back.
-type Trust struct{}
+// Trust takes the suspicion of one of the lists back.
+type Trust struct {
+	Ports bool `cbor:"1,keyasint,omitempty"` // it is the list of ports
+}
 
 // Validate implements Command.
 func (Trust) Validate() error { return nil }
 
-func applyTrust(t Txn, _ Trust) entry.Result {
-	t.suspicion = Suspicion{}
+func applyTrust(t Txn, c Trust) entry.Result {
+	*t.of(c.Ports) = Suspicion{}
 	return entry.Done()
 }
 
@@ -123,12 +141,18 @@ func applyTrust(t Txn, _ Trust) entry.Result {
 // did not.
 func (s *Tables) SyncSuspicion() (Suspicion, bool) { return s.suspicion, !s.suspicion.IsZero() }
 
+// PortSuspicion returns why the last list of Ironic's ports took no MAC from the
+// blacklist, if it did not.
+func (s *Tables) PortSuspicion() (Suspicion, bool) { return s.ofPorts, !s.ofPorts.IsZero() }
+
 func check(t Txn, p *valid.Problems) {
-	if t.suspicion.IsZero() {
-		return
+	for _, s := range []Suspicion{t.suspicion, t.ofPorts} {
+		if s.IsZero() {
+			continue
+		}
+		if err := s.validate(); err != nil {
+			p.Addf("suspicion of Ironic's list: %v", err)
+		}
+		p.Want(s.Since <= t.Position.Now, "Ironic's list is suspected since %v, which is to come", s.Since)
 	}
-	if err := t.suspicion.validate(); err != nil {
-		p.Addf("suspicion of Ironic's list: %v", err)
-	}
-	p.Want(t.suspicion.Since <= t.Position.Now, "Ironic's list is suspected since %v, which is to come", t.suspicion.Since)
 }

@@ -27,15 +27,12 @@ func (s *Sweeps) EndOvertaken(ctx context.Context, a leader.Authority) error {
 // For tests outside of this package.
 const (
 	MaxNodesAsked = maxNodesAsked
-
-	MaxReason    = maxReason
-	MaxSweep     = maxSweep
-	SuspectCount = suspectCount
+	MaxReason     = maxReason
+	MaxSweep      = maxSweep
 )
 
 // For tests outside of this package.
 var (
-	Doubt    = whyListDoubted
 	Propose  = propose
 	Recorded = recorded
 )

@@ -198,7 +198,7 @@ func TestDoubt(t *testing.T) {
 		{0, 10, 10, false}, {1, 1, 5, false}, {10, 10, 1, false}, {11, 12, 1, true}, {11, 55, 44, false}, {11, 54, 43, true},
 		{2000, 10000, 8000, false}, {2001, 10000, 7999, true}, {3, 3, 0, true}, {0, 3, 0, true},
 	} {
-		if got := periodic.Doubt(c.missing, c.known, c.listed); (got != "") != c.doubted {
+		if got := nodesync.WhyDoubted("nodes", c.missing, c.known, c.listed); (got != "") != c.doubted {
 			t.Errorf("%d of %d missing, %d listed: %q", c.missing, c.known, c.listed, got)
 		}
 	}
@@ -267,7 +267,7 @@ func TestSuspicion(t *testing.T) {
 				}
 				o.RaftLog.Must(nodesync.Confirm{Digest: got.Digest})
 			default:
-				time.Sleep(periodic.SuspectFor - time.Duration(o.RaftLog.Truth().Now().Sub(got.Since)) - time.Minute) // in a bubble
+				time.Sleep(nodesync.SuspectFor - time.Duration(o.RaftLog.Truth().Now().Sub(got.Since)) - time.Minute) // in a bubble
 				o.Sweep(s.Synchronise)
 				if o.Deletions() > 0 {
 					t.Error("it was settled too early")
@@ -295,10 +295,10 @@ func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
 		before    func(o *inspecttest.Rig)
 		deletions int
 	}{
-		{"all are gone", periodic.SuspectCount, func(o *inspecttest.Rig) { o.Vanish(0, periodic.SuspectCount) },
-			periodic.SuspectCount},
-		{"one is there", periodic.SuspectCount, func(o *inspecttest.Rig) {
-			o.Vanish(0, periodic.SuspectCount)
+		{"all are gone", nodesync.SuspectCount, func(o *inspecttest.Rig) { o.Vanish(0, nodesync.SuspectCount) },
+			nodesync.SuspectCount},
+		{"one is there", nodesync.SuspectCount, func(o *inspecttest.Rig) {
+			o.Vanish(0, nodesync.SuspectCount)
 			o.Ironic.On(func(_ context.Context, call string) error {
 				if call == "node "+inspecttest.NodeN(7) {
 					return inspecttest.Away()
@@ -306,7 +306,7 @@ func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
 				return nil
 			})
 		}, 0},
-		{"too many", periodic.SuspectCount + 1, func(o *inspecttest.Rig) { o.Vanish(0, periodic.SuspectCount+1) }, 0},
+		{"too many", nodesync.SuspectCount + 1, func(o *inspecttest.Rig) { o.Vanish(0, nodesync.SuspectCount+1) }, 0},
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			s := o.Sweeps()

@@ -2,13 +2,10 @@ package periodic
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/expectations"
@@ -19,18 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
-// The guard of the synchronisation (docs/design.md#sync): a list that lacks more than
-// both of these deletes nothing until an operator confirms it, or it has said the
-// same for SuspectFor.
-const (
-	suspectShare = 5  // one in five of the known nodes
-	suspectCount = 10 // nodes
-
-	maxReason = 500 // bytes of a foreign error text in a suspicion
-
-	// SuspectFor is how long such a list has to say the same before it is believed.
-	SuspectFor = 24 * time.Hour
-)
+const maxReason = 500 // bytes of a foreign error text in a suspicion
 
 // synchronise asks for the deletion of nodes that Ironic does not have any more.
 func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
@@ -60,9 +46,9 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	// A node whose deletion is queued is not missing any more.
 	missing := slices.DeleteFunc(without(known, listed),
 		func(node string) bool { return asked(v, node, introspection.EventDelete) })
-	reason := whyListDoubted(len(missing), len(known), len(listed))
+	reason := nodesync.WhyDoubted("nodes", len(missing), len(known), len(listed))
 	if reason != "" && !s.noneIsKnown(ctx, known, listed) {
-		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
+		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: nodesync.Digest(missing)}
 		if !settled(v, now) {
 			return s.suspect(ctx, a, now)
 		}
@@ -74,7 +60,7 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 		}
 	}
 	if reason != "" && len(later) > 0 { // what settled it settled it for all of them
-		rest := nodesync.Suspicion{Reason: reason, Missing: len(later), Known: len(known), Digest: digest(later),
+		rest := nodesync.Suspicion{Reason: reason, Missing: len(later), Known: len(known), Digest: nodesync.Digest(later),
 			Confirmed: true}
 		return propose(ctx, a, nodesync.Suspect{Suspicion: rest})
 	}
@@ -85,7 +71,7 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 // nodes by name either. So many can be asked for one by one; of more an operator
 // decides, since an Ironic with an empty database would erase a site.
 func (s *Sweeps) noneIsKnown(ctx context.Context, known, listed []string) bool {
-	if len(listed) > 0 || len(known) > suspectCount {
+	if len(listed) > 0 || len(known) > nodesync.SuspectCount {
 		return false
 	}
 	for _, node := range known {
@@ -148,28 +134,10 @@ func without(known, listed []string) (missing []string) {
 	return missing
 }
 
-// whyListDoubted says why a list should not be believed, "" if it may be.
-func whyListDoubted(missing, known, listed int) string {
-	switch {
-	case listed == 0:
-		return fmt.Sprintf("Ironic lists no nodes at all, %d are known here", known)
-	case missing > suspectCount && missing*suspectShare > known:
-		return fmt.Sprintf("Ironic's list lacks %d of the %d nodes that are known here", missing, known)
-	default:
-		return ""
-	}
-}
-
-func digest(nodes []string) string {
-	sum := sha256.Sum256([]byte(strings.Join(nodes, "\n")))
-	return hex.EncodeToString(sum[:8])
-}
-
-// settled reports whether a doubtful list may be acted on: it was confirmed, or
-// has said the same for long enough.
+// settled reports whether a doubtful list may be acted on.
 func settled(v fsm.View, now nodesync.Suspicion) bool {
-	before, ok := v.SyncSuspicion()
-	return ok && before.Digest == now.Digest && (before.Confirmed || v.Now().Sub(before.Since) >= SuspectFor)
+	before, _ := v.SyncSuspicion()
+	return before.Settles(now, v.Now())
 }
 
 // suspect notes why nothing was deleted, once for as long as it stays the same,
