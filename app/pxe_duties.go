@@ -151,7 +151,7 @@ func (c *Core) door(members *health.Members, conf func() config.Config) *health.
 	d := &health.Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
 	if g := c.gate; g != nil {
 		d.Guard, d.Lists, d.Pull, d.Driver, d.Address = g.Guard, g.Lists, g.Pull, g.made.Driver, g.made.AddressText
-		d.Recorder = g.Recorder
+		d.Follow, d.Recorder = g.Follow, g.Recorder
 	}
 	return d
 }

@@ -1,10 +1,13 @@
 package firewall
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -17,10 +20,17 @@ const (
 	// inspectedEvery is how often it looks: a machine asks for its first address
 	// some seconds after it was switched on.
 	inspectedEvery = time.Second
-	inspectedLimit = 30 * time.Second // one look
+	inspectedLimit = 30 * time.Second // the list of nodes, and a commit
+	// portsLimit bounds one question for the ports of a node, and portsPause is after
+	// how long a look begins no more of them: the next one hears first whose
+	// inspection began or ended, and goes on with the nodes that wait longest.
+	portsLimit = 10 * time.Second
+	portsPause = 5 * time.Second
 	// portsEvery is how many looks later the ports of a node are listed again.
 	portsEvery     = 15
 	inspectedChunk = 100 // nodes in one entry
+	// inspectedTold is for how long looks fail until Err tells it.
+	inspectedTold = 15 * time.Second
 )
 
 // Inspections says what Ironic itself inspects.
@@ -33,15 +43,26 @@ type Inspections interface {
 }
 
 // Follow is the leader's duty that lets machines boot which Ironic itself
-// inspects, as the HA specification has it for introspections here. A look that
-// fails changes nothing.
+// inspects, as the HA specification has it for introspections here. A list of nodes
+// that fails changes nothing; a node whose ports cannot be listed stays as it is, and
+// keeps no other one waiting.
 type Follow struct {
 	ironic Inspections // nil: nothing may boot but for introspections here
 	log    Log
 	logger *slog.Logger
 
-	looks int             // belongs to Run
-	seen  map[string]bool // nodes whose ports were listed in this leadership
+	looks int                   // belongs to Run
+	asked map[string]portsAsked // belongs to Run: nodes of the newest list
+
+	mu     sync.Mutex
+	err    error     // of the newest look
+	failed time.Time // since when looks fail; zero: they do not
+}
+
+// portsAsked is what one leadership knows of the ports of a node.
+type portsAsked struct {
+	look   int  // that asked for them last
+	listed bool // it was told them, and they are committed
 }
 
 // NewFollow returns the duty; without ironic it takes back what another leader,
@@ -50,19 +71,44 @@ func NewFollow(ironic Inspections, log Log, logger *slog.Logger) *Follow {
 	return &Follow{ironic: ironic, log: log, logger: logger}
 }
 
+// Err returns why looks of this peer have failed for a while, at all nodes or at one of
+// them; nil if they have not. It may be called concurrently.
+func (f *Follow) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed.IsZero() || time.Since(f.failed) < inspectedTold {
+		return nil
+	}
+	return f.err
+}
+
+// set notes how a look ended.
+func (f *Follow) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	if err == nil {
+		f.failed = time.Time{}
+	} else if f.failed.IsZero() {
+		f.failed = time.Now()
+	}
+}
+
 // Run looks until ctx ends. A failure is logged once and tried again. One
 // goroutine calls it.
 func (f *Follow) Run(ctx context.Context, a Authority) error {
-	f.looks, f.seen = 0, make(map[string]bool)
+	f.looks, f.asked = 0, make(map[string]portsAsked)
+	defer f.set(nil) // the next leader looks
 	failed := false
 	for range pace.Every(ctx, inspectedEvery) {
 		err := f.once(ctx, a)
 		if ctx.Err() != nil {
 			return nil
 		}
+		f.set(err)
 		switch {
 		case err != nil && !failed:
-			f.logger.Warn("list nodes in inspection from Ironic failed, keeping the current list", "err", err)
+			f.logger.Warn("read from Ironic which nodes it inspects failed, keeping those that could not be read", "err", err)
 		case err == nil && failed:
 			f.logger.Info("nodes in inspection are listed again")
 		}
@@ -75,68 +121,123 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 	return nil
 }
 
-// once looks and commits the difference.
+// once looks and commits the difference: first whose inspection has ended, which needs
+// no further question, then whose ports are others than are known. The error is that of
+// the first node if those of some could not be listed.
 func (f *Follow) once(ctx context.Context, a Authority) error {
 	v, _ := f.log.Changed()
 	if v.Admits(introspection.PutInspected{}) != nil {
 		return nil // an older peer has never heard of it; the upgrade is under way
 	}
-	limited, cancel := context.WithTimeout(ctx, inspectedLimit)
-	defer cancel()
-	put, remove, err := f.difference(limited, v)
-	if err != nil {
-		return err
-	}
-	for len(put)+len(remove) > 0 {
-		c := introspection.PutInspected{Nodes: put[:min(len(put), inspectedChunk)],
-			Remove: remove[:min(len(remove), inspectedChunk)]}
-		put, remove = put[len(c.Nodes):], remove[len(c.Remove):]
-		res, err := a.Propose(limited, c)
-		if err == nil {
-			err = res.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("commit what Ironic inspects: %w", err)
-		}
-	}
-	return nil
-}
-
-// difference compares what Ironic inspects with the state. The ports of a node
-// are listed when it is met first, and every portsEvery looks.
-func (f *Follow) difference(ctx context.Context, v fsm.View) (put []introspection.Inspected, remove []string,
-	err error) {
 	var listed []string
 	if f.ironic != nil {
-		if listed, err = f.ironic.Inspected(ctx); err != nil {
-			return nil, nil, fmt.Errorf("list the nodes: %w", err)
+		limited, cancel := context.WithTimeout(ctx, inspectedLimit)
+		defer cancel()
+		var err error
+		if listed, err = f.ironic.Inspected(limited); err != nil {
+			return fmt.Errorf("list the nodes: %w", err)
 		}
 	}
-	again := f.looks%portsEvery == 0
-	f.looks++
-	now := make(map[string]bool, len(listed))
+	now := make(map[string]portsAsked, len(listed))
 	for _, node := range listed {
-		now[node] = true
-		old, known := v.Inspected(node)
-		if known && f.seen[node] && !again {
-			continue
-		}
-		macs, err := f.ironic.MACs(ctx, node)
-		if err != nil {
-			return nil, nil, fmt.Errorf("list the ports of node %s: %w", node, err)
-		}
-		slices.Sort(macs)
-		macs = slices.Compact(macs)
-		macs = macs[:min(len(macs), introspection.MaxInspectedMACs)] // one machine boots from one of them
-		if !known || !slices.Equal(old.MACs, macs) {
-			put = append(put, introspection.Inspected{Node: node, MACs: macs})
-		}
+		now[node] = f.asked[node]
 	}
+	f.asked = now
+	var remove []string
 	for _, old := range v.InspectedNodes() {
-		if !now[old.Node] {
+		if _, inspected := now[old.Node]; !inspected {
 			remove = append(remove, old.Node)
 		}
 	}
-	f.seen = now
-	return put, remove, nil
+	for nodes := range slices.Chunk(remove, inspectedChunk) {
+		if err := commitInspected(ctx, a, introspection.PutInspected{Remove: nodes}); err != nil {
+			return err
+		}
+	}
+	return f.listPorts(ctx, a, v)
+}
+
+// due returns the nodes whose ports are to be listed, those first that wait longest: new
+// ones, then those that another leader let in. One is listed when it is met first in a
+// leadership, every portsEvery looks, and again if that failed.
+func (f *Follow) due(v fsm.View) (nodes []string) {
+	for _, node := range slices.Sorted(maps.Keys(f.asked)) {
+		at := f.asked[node]
+		if _, known := v.Inspected(node); !known || !at.listed || f.looks-at.look >= portsEvery {
+			nodes = append(nodes, node)
+		}
+	}
+	rank := func(node string) int {
+		if _, known := v.Inspected(node); !known && f.asked[node].look == 0 {
+			return -1
+		}
+		return f.asked[node].look
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return nodes
+}
+
+// listPorts lists the ports of the nodes that are due and commits what it found, as it
+// goes.
+func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first error) {
+	f.looks++
+	began := time.Now()
+	committed := began
+	var found []introspection.Inspected
+	commit := func() error {
+		if len(found) == 0 {
+			return nil
+		}
+		err := commitInspected(ctx, a, introspection.PutInspected{Nodes: found})
+		for _, i := range found {
+			f.asked[i.Node] = portsAsked{f.looks, err == nil}
+		}
+		found, committed = nil, time.Now()
+		return err
+	}
+	for _, node := range f.due(v) {
+		if ctx.Err() != nil || time.Since(began) >= portsPause {
+			break
+		}
+		old, known := v.Inspected(node)
+		// Those that are new do not wait for the answers about any other.
+		if known || f.asked[node].look > 0 || len(found) == inspectedChunk || time.Since(committed) >= inspectedEvery {
+			if err := commit(); err != nil {
+				return err
+			}
+		}
+		macs, err := f.macs(ctx, node)
+		f.asked[node] = portsAsked{f.looks, err == nil}
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
+		}
+		if !known || !slices.Equal(old.MACs, macs) {
+			found = append(found, introspection.Inspected{Node: node, MACs: macs})
+		}
+	}
+	return cmp.Or(commit(), first)
+}
+
+// macs lists those of a node, in order.
+func (f *Follow) macs(ctx context.Context, node string) ([]string, error) {
+	limited, cancel := context.WithTimeout(ctx, portsLimit)
+	defer cancel()
+	macs, err := f.ironic.MACs(limited, node)
+	if err != nil {
+		return nil, fmt.Errorf("list the ports of node %s: %w", node, err)
+	}
+	slices.Sort(macs)
+	macs = slices.Compact(macs)
+	return macs[:min(len(macs), introspection.MaxInspectedMACs)], nil // one machine boots from one of them
+}
+
+// commitInspected commits what Ironic inspects, or does not any more.
+func commitInspected(ctx context.Context, a Authority, c introspection.PutInspected) error {
+	limited, cancel := context.WithTimeout(ctx, inspectedLimit)
+	defer cancel()
+	if err := commit(limited, a, c); err != nil {
+		return fmt.Errorf("commit what Ironic inspects: %w", err)
+	}
+	return nil
 }

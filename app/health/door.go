@@ -23,9 +23,10 @@ import (
 type Door struct {
 	Members *Members
 	Fitness *leader.Fitness
-	Guard   *firewall.Guard // nil, like Lists and Pull, where the host has neither filter nor address
+	Guard   *firewall.Guard // nil, like Lists, Pull and Follow, where the host has neither filter nor address
 	Lists   *firewall.Lists
 	Pull    *firewall.Pull
+	Follow  *firewall.Follow
 	Driver  string // host.Noop: nothing is filtered
 	Address string // the floating IP; "": there is none
 	Probe   *probe.Probe

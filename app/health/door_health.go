@@ -28,6 +28,7 @@ type doorHealth struct {
 	guard    firewall.GuardStatus
 	listed   bool          // Ironic's ports, completely, at least once
 	listing  error         // why they could not be listed last; known on the leader alone
+	unread   error         // why it is not known of each node whether Ironic inspects it; on the leader alone
 	age      time.Duration // of that list
 	period   time.Duration // firewall.sync_period
 	address  string
@@ -43,6 +44,7 @@ func (d *Door) warnings(v fsm.View) []api.Warning {
 	h := doorHealth{
 		guard: d.Guard.Status(), age: d.listAge(v), period: d.Config().Firewall.SyncPeriod,
 		address: d.Address, pxe: d.Config().Firewall.Interface, bypasses: d.bypasses(), listing: d.Pull.Err(),
+		unread: d.Follow.Err(),
 	}
 	h.lists, _ = d.Lists.State()
 	_, h.listed = v.Pull()
@@ -77,6 +79,11 @@ func (h doorHealth) warnings() []api.Warning {
 	case oldList(h.age, h.period):
 		out.add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
 			"the list of Ironic's ports is %v old%s", h.age.Round(time.Second), because)
+	}
+	if h.unread != nil {
+		out.add("inspections_unread",
+			"see whether Ironic answers the leader for that node; machines that could not be read stay let in, or kept out",
+			"which machines Ironic inspects cannot be read of all nodes: %v", h.unread)
 	}
 	switch {
 	case h.guard.ConflictMAC != "" && h.guard.Held:

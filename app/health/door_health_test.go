@@ -28,6 +28,9 @@ func TestDoorWarnings(t *testing.T) {
 		"never listed":          {health: doorHealth{period: period}, codes: []string{"no_port_list"}},
 		"refused by Ironic": {health: doorHealth{period: period, listing: errors.New("Ironic refused the credentials")},
 			codes: []string{"no_port_list"}, text: "never listed completely: Ironic refused the credentials"},
+		"inspections that cannot be read": {
+			health: doorHealth{listed: true, unread: errors.New("list the ports of node n7: 500")},
+			codes:  []string{"inspections_unread"}, text: "of all nodes: list the ports of node n7: 500"},
 		"not programmed": {
 			health: doorHealth{listed: true, lists: firewall.ListState{Err: errors.New("no permission")}},
 			codes:  []string{"rules_not_programmed"}, text: "no permission"},
