@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -53,6 +54,7 @@ type Follow struct {
 
 	looks int                   // belongs to Run
 	asked map[string]portsAsked // belongs to Run: nodes of the newest list
+	seen  fencing.Token         // belongs to Run: newest entry before that list; zero: there is none
 
 	mu     sync.Mutex
 	err    error     // of the newest look
@@ -63,6 +65,8 @@ type Follow struct {
 type portsAsked struct {
 	look   int  // that asked for them last
 	listed bool // it was told them, and they are committed
+	// after is the newest entry before the last list that did not have the node.
+	after fencing.Token
 }
 
 // NewFollow returns the duty; without ironic it takes back what another leader,
@@ -97,7 +101,7 @@ func (f *Follow) set(err error) {
 // Run looks until ctx ends. A failure is logged once and tried again. One
 // goroutine calls it.
 func (f *Follow) Run(ctx context.Context, a Authority) error {
-	f.looks, f.asked = 0, make(map[string]portsAsked)
+	f.looks, f.asked, f.seen = 0, make(map[string]portsAsked), 0
 	defer f.set(nil) // the next leader looks
 	failed := false
 	for range pace.Every(ctx, inspectedEvery) {
@@ -140,9 +144,13 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 	}
 	now := make(map[string]portsAsked, len(listed))
 	for _, node := range listed {
-		now[node] = f.asked[node]
+		at, before := f.asked[node]
+		if !before {
+			at.after = f.seen
+		}
+		now[node] = at
 	}
-	f.asked = now
+	f.asked, f.seen = now, fencing.At(v.Base(), v.Index())
 	var remove []string
 	for _, old := range v.InspectedNodes() {
 		if _, inspected := now[old.Node]; !inspected {
@@ -190,7 +198,7 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 		}
 		err := commitInspected(ctx, a, introspection.PutInspected{Nodes: found})
 		for _, i := range found {
-			f.asked[i.Node] = portsAsked{f.looks, err == nil}
+			f.note(i.Node, err == nil)
 		}
 		found, committed = nil, time.Now()
 		return err
@@ -207,16 +215,27 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 			}
 		}
 		macs, err := f.macs(ctx, node)
-		f.asked[node] = portsAsked{f.looks, err == nil}
+		f.note(node, err == nil)
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue
 		}
 		if !known || !slices.Equal(old.MACs, macs) {
-			found = append(found, introspection.Inspected{Node: node, MACs: macs})
+			i := introspection.Inspected{Node: node, MACs: macs}
+			if v.ClusterVersion() >= introspection.InspectedAfterSince {
+				i.After = f.asked[node].after
+			}
+			found = append(found, i)
 		}
 	}
 	return cmp.Or(commit(), first)
+}
+
+// note notes whether this look was told the ports of a node.
+func (f *Follow) note(node string, listed bool) {
+	at := f.asked[node]
+	at.look, at.listed = f.looks, listed
+	f.asked[node] = at
 }
 
 // macs lists those of a node, in order.

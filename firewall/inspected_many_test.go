@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +18,15 @@ type slowIronic struct {
 	nodes []string
 	each  time.Duration
 	odd   map[string]bool // nodes whose ports it does not tell
+	away  atomic.Bool     // it lists nothing
 }
 
-func (s *slowIronic) Inspected(context.Context) ([]string, error) { return slices.Clone(s.nodes), nil }
+func (s *slowIronic) Inspected(context.Context) ([]string, error) {
+	if s.away.Load() {
+		return nil, errors.New("no answer from Ironic")
+	}
+	return slices.Clone(s.nodes), nil
+}
 
 func (s *slowIronic) MACs(ctx context.Context, node string) ([]string, error) {
 	select {

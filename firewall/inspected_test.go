@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/test/msgcheck"
 )
 
 const (
@@ -146,6 +148,38 @@ func TestFollowWaitsForOlderPeers(t *testing.T) {
 		r.followed(&inspecting{macs: map[string][]string{inspectedA: nil}}, 3*time.Second)
 		if r.next != first {
 			t.Errorf("%d entries were proposed", r.next-first)
+		}
+	})
+}
+
+// The state is told after which entry an inspection began: the newest before the last list of Ironic that did
+// not have the node. Before a leader has seen one list, and while Ironic is away, that is not known.
+func TestFollowTellsAfterWhatInspectionsBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		first, later := manyNodes(2)[0], manyNodes(2)[1]
+		ironic := &slowIronic{nodes: []string{first}}
+		ctx, cancel := context.WithCancel(t.Context())
+		follow := NewFollow(ironic, r, msgcheck.Logger(t))
+		done := make(chan struct{})
+		go func() { defer close(done); _ = follow.Run(ctx, r) }()
+		defer func() { cancel(); <-done }()
+		time.Sleep(5 * time.Second) // in a bubble
+		v, _ := r.Changed()
+		looked := fencing.At(v.Base(), v.Index())
+		ironic.away.Store(true)
+		time.Sleep(time.Minute) // in a bubble
+		r.lead()                // entries that Ironic was not asked after
+		ironic.nodes = append(ironic.nodes, later)
+		ironic.away.Store(false)
+		time.Sleep(5 * time.Second) // in a bubble
+		v, _ = r.Changed()
+		a, _ := v.Inspected(first)
+		b, known := v.Inspected(later)
+		if !a.After.IsZero() || !known || b.After != looked {
+			t.Errorf("began-after: the one that was there began after %v, want 0; the new one after %v (%t), want %v", a.After,
+				b.After, known, looked)
 		}
 	})
 }

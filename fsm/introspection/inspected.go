@@ -30,7 +30,7 @@ type Inspected struct {
 	Since fencing.Token `cbor:"3,keyasint,omitempty"`
 	// After is the newest entry that was applied when Ironic was asked and did not inspect the
 	// node: this inspection began later. Zero: it was not asked before that began, as when Ironic was
-	// away. Since log version 3.
+	// away. Since log version InspectedAfterSince.
 	After fencing.Token `cbor:"4,keyasint,omitempty"`
 }
 
@@ -55,12 +55,23 @@ func byIronic(node string) string { return ironicMark + node }
 
 const ironicMark = "ironic:"
 
+// InspectedAfterSince is the log version that brought Inspected.After.
+const InspectedAfterSince = 3
+
 // PutInspected tells the difference between the nodes that are recorded as
 // inspected by Ironic itself and those that are: a duty's command. The same
 // again changes nothing.
 type PutInspected struct {
 	Nodes  []Inspected `cbor:"1,keyasint,omitempty"` // new, or with other MACs
 	Remove []string    `cbor:"2,keyasint,omitempty"` // nodes that it inspects no more
+}
+
+// Since is the log version that a member must know to read the command.
+func (c PutInspected) Since() int {
+	if slices.ContainsFunc(c.Nodes, func(i Inspected) bool { return !i.After.IsZero() }) {
+		return InspectedAfterSince
+	}
+	return 1
 }
 
 // Validate implements Command.
@@ -102,7 +113,7 @@ func applyPutInspected(t Txn, c PutInspected) entry.Result {
 			i.Since, i.After = before.Since, before.After
 		case t.Version >= logVersionEarlier:
 			i.Since = t.Token
-		default: // an older peer would not keep it
+		default: // an older peer would keep neither
 			i.After = 0
 		}
 		t.nodes.inspect(i, true, t.Position.Index)
