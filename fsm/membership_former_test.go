@@ -212,10 +212,12 @@ func TestFoundingAnewTwice(t *testing.T) {
 	if got := r.view().FormerMembers(); len(got) != 2 || got[0].ID != "b2" || got[1].ID != "c" {
 		t.Errorf("former members: %+v", got)
 	}
+	_, removed := r.view().Removed("d")
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a",
 		Former: []membership.FormerMember{formerOf("d")}})
-	if got := r.view().FormerMembers(); len(got) != 0 {
-		t.Errorf("a peer that was removed is a former member again: %+v", got)
+	got := r.view().FormerMembers()
+	if _, still := r.view().Removed("d"); !removed || !still || len(got) != 1 || got[0].ID != "d" {
+		t.Errorf("doors-wait: d, whose removal is not proven (%v, %v), is not waited for: %+v", removed, still, got)
 	}
 }
 

@@ -35,8 +35,8 @@ type Refound struct {
 	// Self is the survivor's record, where the state knows no member of that ID.
 	Self membership.Member
 	// Former are the other peers of the old history that may still run or come
-	// back: of [membership.Tables.MayRun], those that were not named lost. Needs a Survivor.
-	// What is not here is removed for good, and who was removed before stays so.
+	// back: of [membership.Tables.MayRun], those that were not named lost, and those that only
+	// entries not proven committed removed. Needs a Survivor. What is not here is removed for good.
 	Former []membership.FormerMember
 }
 

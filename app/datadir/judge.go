@@ -101,31 +101,24 @@ func (r *Refounding) consented(asked []cluster.Asked, lost []membership.FormerMe
 // majority refuses to recover what goes on by itself. Where this host is the only
 // member, as after a recovery, it is no refusal: recover may be repeated.
 func (r *Refounding) majority(lost []membership.FormerMember) error {
-	members := slices.DeleteFunc(slices.Clone(r.Others), func(m membership.FormerMember) bool { return r.former[m.ID] })
-	if r.Verb != VerbRecover || len(members) == 0 {
-		return nil
-	}
-	voters, left := 1, 1
-	for _, m := range members {
-		if m.Observer {
-			continue // it has no vote
+	// Of which of these the others go on by, this host cannot know.
+	for _, voters := range r.voters {
+		left := slices.DeleteFunc(slices.Clone(voters), func(id string) bool {
+			return slices.ContainsFunc(lost, func(l membership.FormerMember) bool { return l.ID == id })
+		})
+		need := len(voters)/2 + 1
+		if len(left) < need {
+			continue
 		}
-		voters++
-		if !slices.ContainsFunc(lost, func(l membership.FormerMember) bool { return l.ID == m.ID }) {
-			left++
+		return &PresenceError{
+			Message: fmt.Sprintf(
+				"%d of %d voters are not named lost, and a majority of them is %d: they go on without a recovery", len(left),
+				len(voters), need),
+			Remedy: "start them ('systemctl start trivet'). If more are lost for ever, name all of them: --lost NAME,NAME; the others are: " +
+				orNone(r.Others),
 		}
 	}
-	need := voters/2 + 1
-	if left < need {
-		return nil
-	}
-	return &PresenceError{
-		Message: fmt.Sprintf(
-			"%d of %d voters are not named lost, and a majority of them is %d: they go on without a recovery", left, voters,
-			need),
-		Remedy: "start them ('systemctl start trivet'). If more are lost for ever, name all of them: --lost NAME,NAME; the others are: " +
-			orNone(r.Others),
-	}
+	return nil
 }
 
 func orNone(members []membership.FormerMember) string {

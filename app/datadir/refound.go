@@ -36,8 +36,8 @@ type Refounding struct {
 	Verb string
 	// Self is who this host is afterwards, but for the incarnation.
 	Self Identity
-	// Others are the peers that may still run, of the file's and of the log's
-	// membership.
+	// Others are the peers that may still run: of the file's membership, and of each
+	// that the log had since the entry that is proven to have been committed.
 	Others []membership.FormerMember
 	// Lost are those of them that were named lost, for ever; see Judge.
 	Lost []membership.FormerMember
@@ -48,7 +48,8 @@ type Refounding struct {
 	Uncommitted uint64
 
 	self    membership.Member
-	former  map[string]bool // of Others, those that are no members any more, by server ID
+	voters  [][]string      // server IDs, of each of the log's memberships with another member
+	removed map[string]bool // of Others, those that the file has as removed, by server ID
 	state   *fsm.State
 	secrets []Secrets // of the clusters whose peers are asked
 	judged  bool
@@ -71,22 +72,43 @@ func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := log.State.View()
-	self, member := v.Member(id.ID)
+	self, member := log.State.View().Member(id.ID)
 	if !member {
 		return nil,
 			fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on",
 				id.ID, id.Name)
 	}
-	former := make(map[string]bool)
-	for _, f := range v.FormerMembers() {
-		former[f.ID] = true
-	}
 	return &Refounding{
-		Verb: VerbRecover, Self: id, Others: others(id, v), Last: log.Last,
+		Verb: VerbRecover, Self: id, Others: othersOf(id, log), Last: log.Last,
 		Uncommitted: log.Last - min(log.Last, log.Committed),
-		self:        self, former: former, state: log.State, secrets: []Secrets{secrets},
+		self:        self, voters: electorates(id, log), state: log.State, secrets: []Secrets{secrets},
 	}, nil
+}
+
+// othersOf returns the peers that may run on other hosts by a log, whichever of the
+// states that it may stand for is the committed one.
+func othersOf(self Identity, log *host.History) (out []membership.FormerMember) {
+	for _, m := range log.Tail {
+		out = united(out, others(self, m.State.View()))
+	}
+	return out
+}
+
+// electorates returns the voters of each of these states but those in which this host is
+// the only member.
+func electorates(self Identity, log *host.History) (all [][]string) {
+	for _, m := range log.Tail {
+		v := m.State.View()
+		if !slices.ContainsFunc(v.Members(), func(m membership.Member) bool { return m.ID != self.ID }) {
+			continue
+		}
+		var voters []string
+		for _, m := range v.Voters() {
+			voters = append(voters, m.ID)
+		}
+		all = append(all, voters)
+	}
+	return all
 }
 
 // PlanRestore plans to go on with the state of a snapshot, on a host whose peer
@@ -164,11 +186,21 @@ func (h Host) join(out *Refounding, dir *Dir, from string) error {
 	if err != nil {
 		return err
 	}
-	local := log.State.View()
-	out.state.Adopt(local)
+	out.state.Adopt(log.State.View())
 	out.Last = max(out.Last, log.Last)
 	out.secrets = []Secrets{secrets}
-	out.Others = others(id, local)
+	out.Others, out.removed = othersOf(id, log), make(map[string]bool)
+	for i, f := range out.Others {
+		// Adopt dropped from the file's members whom the end of the log removes.
+		for _, m := range others(id, file) {
+			if m.ID == f.ID {
+				out.Others[i] = f.With(m)
+			}
+		}
+		_, removed := file.Removed(f.ID)
+		_, waited := out.state.View().FormerMember(f.ID)
+		out.removed[f.ID] = removed && !waited
+	}
 	if _, removed := out.state.View().Removed(id.ID); !same || !removed {
 		out.Self = id
 	}
@@ -254,13 +286,13 @@ func (h Host) Preview(r *Refounding) (*Refounded, error) {
 // rewritten returns the state that the founded cluster begins with.
 func (h Host) rewritten(r *Refounding) (*fsm.State, *Refounded, error) {
 	state := *r.state // an immutable state, of which Refound makes another
-	lost := func(m membership.FormerMember) bool {
-		return slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })
+	gone := func(m membership.FormerMember) bool {
+		return r.removed[m.ID] || slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })
 	}
 	err := state.Refound(fsm.Refound{
 		Index: r.Last, Uncommitted: r.Uncommitted, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true,
 		Survivor: r.self.ID, Self: r.self,
-		Former: slices.DeleteFunc(slices.Clone(r.Others), lost),
+		Former: slices.DeleteFunc(slices.Clone(r.Others), gone),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -471,9 +471,16 @@ func TestFoundingAsksTheOthers(t *testing.T) {
 			[]cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, []string{"h2"}, "", 1},
 		"recover, alone": {VerbRecover, nil, nil, "", 0},
 	} {
-		r := &Refounding{Verb: test.verb, state: fsm.New(), former: map[string]bool{"id-former": true}}
+		r := &Refounding{Verb: test.verb, state: fsm.New()}
+		voters := []string{"id-h1"}
 		for _, a := range test.asked {
 			r.Others = append(r.Others, a.FormerMember)
+			if a.Name != "former" && !a.Observer {
+				voters = append(voters, a.ID)
+			}
+		}
+		if test.verb == VerbRecover && len(voters) > 1 {
+			r.voters = [][]string{voters}
 		}
 		err := r.Judge(test.asked, test.loss)
 		var refused *PresenceError

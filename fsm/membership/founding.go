@@ -66,7 +66,6 @@ const logVersionFormers = 2
 // members, no others are. With former members the state is one that only log version 2
 // reads, so it is the survivor's at least. It is no more: a founding finalizes no upgrade.
 func (t Txn) KeepOnly(survivor string, formers []FormerMember) {
-	before := *t.Tables
 	t.flags.Drop([]byte(survivor))
 	m, _ := t.Member(survivor)
 	m.Version = max(t.Version, 1)
@@ -79,18 +78,15 @@ func (t Txn) KeepOnly(survivor string, formers []FormerMember) {
 			t.dropMember(m.ID, t.Granted())
 		}
 	}
-	t.keepFormer(formers, before)
+	t.keepFormer(formers)
 }
 
 // keepFormer makes these the former members of a new history, and no others. All
-// are removed peers, and those that were removed before stay so.
-func (t Txn) keepFormer(all []FormerMember, before Tables) {
+// are removed peers, also those of which the state says so already: an entry that no
+// majority had may have removed one that runs.
+func (t Txn) keepFormer(all []FormerMember) {
 	t.former = table.New[FormerMember]()
 	for _, f := range all {
-		removed, waited := before.removed.Has([]byte(f.ID)), before.former.Has([]byte(f.ID))
-		if removed && !waited {
-			continue
-		}
 		t.remove(Member{ID: f.ID, Name: f.Name}, t.Granted())
 		t.former.Put([]byte(f.ID), FormerMember{
 			ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer, Second: f.Second,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/raft"
 
@@ -22,8 +23,18 @@ type History struct {
 	// later entry may be one that no majority had. Raft does not record where
 	// its log is committed, but peers tell in the log what they have applied.
 	Committed uint64
+	// Tail are the states of which one is the committed one, the oldest first, as far as
+	// they differ in who may run: that of Committed, and State as the last. A peer that only
+	// a later entry removes may run all the same: no other peer need have had that entry.
+	Tail []Moment
 
 	snapshots int // on the disk
+}
+
+// Moment is a state of a log that has been read.
+type Moment struct {
+	State *fsm.State
+	Next  uint64 // index of the entry after it, or Last+1
 }
 
 // Replay reads the state of a stopped peer from its snapshots and its log, and
@@ -43,6 +54,7 @@ func Replay(st raftstore.Storage) (*History, error) {
 			Err: fmt.Errorf("it begins at entry %d, the newest snapshot ends at %d", first, at)}
 	}
 	h.Last, h.Committed = max(at, last), at
+	var moments []Moment // each before an entry that changed who may run
 	var e raft.Log
 	for index := at + 1; index <= last; index++ {
 		if err := cmp.Or(st.Log.GetLog(index, &e), raftguard.VerifyEntry(index, &e)); err != nil {
@@ -51,13 +63,19 @@ func Replay(st raftstore.Storage) (*History, error) {
 		if e.Type != raft.LogCommand {
 			continue
 		}
+		before := *h.State
 		if res := h.State.Apply(fsm.Entry{Index: e.Index, Term: e.Term, Data: e.Data}); res.Code == fsm.UnknownEntry {
 			return nil, fmt.Errorf("log entry %d: %w", e.Index, res.Err())
+		}
+		if !slices.Equal(before.View().MayRun(""), h.State.View().MayRun("")) {
+			moments = append(moments, Moment{&before, e.Index})
 		}
 	}
 	for _, s := range h.State.View().Sessions() {
 		h.Committed = max(h.Committed, s.Applied)
 	}
+	moments = slices.DeleteFunc(moments, func(m Moment) bool { return m.Next <= h.Committed })
+	h.Tail = append(moments, Moment{h.State, h.Last + 1})
 	return h, nil
 }
 
