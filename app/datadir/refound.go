@@ -46,6 +46,9 @@ type Refounding struct {
 	// Uncommitted is how many entries at the end of the log are not proven to
 	// have been committed. Recover applies them, too.
 	Uncommitted uint64
+	// LeftOut is how many entries after these recover does not apply, since the first of
+	// them removes this host. None is proven to have been committed.
+	LeftOut uint64
 
 	self    membership.Member
 	voters  [][]string      // server IDs, of each of the log's memberships with another member
@@ -72,17 +75,31 @@ func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, member := log.State.View().Member(id.ID)
+	from := lastWith(id, log)
+	self, member := from.State.View().Member(id.ID)
 	if !member {
 		return nil,
-			fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on",
-				id.ID, id.Name)
+			fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on; "+
+				"recover another host, and join this one with 'trivet join HOST --replace'", id.ID, id.Name)
 	}
+	last := from.Next - 1
 	return &Refounding{
 		Verb: VerbRecover, Self: id, Others: othersOf(id, log), Last: log.Last,
-		Uncommitted: log.Last - min(log.Last, log.Committed),
-		self:        self, voters: electorates(id, log), state: log.State, secrets: []Secrets{secrets},
+		Uncommitted: last - min(last, log.Committed), LeftOut: log.Last - last,
+		self: self, voters: electorates(id, log), state: from.State, secrets: []Secrets{secrets},
 	}, nil
+}
+
+// lastWith returns the newest state that the log may stand for and that has this host as a
+// member, the newest of all if none has. What removes it may be an entry that no
+// majority had; if a majority had it, this host was promised nothing that came later.
+func lastWith(self Identity, log *host.History) host.Moment {
+	for _, m := range slices.Backward(log.Tail) {
+		if _, member := m.State.View().Member(self.ID); member {
+			return m
+		}
+	}
+	return log.Tail[len(log.Tail)-1]
 }
 
 // othersOf returns the peers that may run on other hosts by a log, whichever of the

@@ -219,3 +219,67 @@ func TestAProvenRemovalIsAFact(t *testing.T) {
 		}
 	})
 }
+
+// The last survivor goes on although the end of its log removes it, while no majority is
+// proven to have had that entry: the others died in the middle of 'trivet leave'. All before
+// that entry stays, what comes after it is left out.
+func TestASurvivorWhoseRemovalIsNotProvenRecovers(t *testing.T) {
+	f := newFounder(t)
+	var self Identity
+	var last uint64
+	f.open(nil, func(d *Dir) {
+		self = f.proven(d)
+		f.extend(d, settings.PutSetting{Key: "user.k", Value: "acknowledged"},
+			membership.RemoveMember{ID: self.ID, Force: true},
+			membership.PutMember{Member: tailMember("id-h6", "h6", "127.0.0.6:7350")},
+			settings.PutSetting{Key: "user.k", Value: "later"})
+		last = f.log(d).Last
+		plan, err := f.plan(d, VerbRecover)
+		if err != nil {
+			t.Fatalf("survivor-recovers: %v", err)
+		}
+		if plan.Last != last || plan.LeftOut != 3 || plan.Uncommitted != 2 || // the renewal, and the setting
+			!slices.Equal(called(plan.Others), []string{"h2", "h3", "h4", "h5", "h6"}) {
+			t.Errorf("survivor-recovers: last %d of %d, left out %d, uncommitted %d, others %v", plan.Last, last, plan.LeftOut,
+				plan.Uncommitted, plan.Others)
+		}
+		var refused *PresenceError
+		if err := plan.Judge(answers(plan.Others, "id-h2", "id-h6"), []string{"h3", "h4", "h5"}); err != nil {
+			t.Fatal(err)
+		}
+		err = plan.Judge(answers(plan.Others, "id-h2", "id-h3", "id-h6"), []string{"h4", "h5"})
+		if !errors.As(err, &refused) {
+			t.Errorf("survivor-recovers: h2, h3 and h6 are a majority without this host: %v", err)
+		}
+		if err := plan.Judge(answers(plan.Others), called(plan.Others)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.host.Found(d, plan); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f.open(nil, func(d *Dir) {
+		v := f.state(d)
+		_, member := v.Member(self.ID)
+		if k, _ := v.Setting("user.k"); k.Value != "acknowledged" || !member || len(v.Members()) != 1 || v.Index() < last {
+			t.Errorf("survivor-recovers: user.k is %q, members %v, index %d of %d", k.Value, v.Members(), v.Index(), last)
+		}
+	})
+}
+
+// A host whose removal the log proves committed is no member: the cluster may have gone
+// on without it for long.
+func TestAHostThatWasRemovedDoesNotRecover(t *testing.T) {
+	f := newFounder(t)
+	f.open(nil, func(d *Dir) {
+		self := f.proven(d)
+		f.extend(d, membership.RemoveMember{ID: self.ID, Force: true},
+			membership.OpenSession{Peer: "id-h2", Boot: "x", Version: fsm.Version})
+		log := f.log(d)
+		session, _ := log.State.View().SessionOf("id-h2")
+		f.extend(d, membership.RenewSession{Session: session.ID, Applied: log.Last})
+		if _, err := f.plan(d, VerbRecover); err == nil || !strings.Contains(err.Error(), "'trivet join HOST --replace'") {
+			t.Errorf("removed-stays-removed: %v", err)
+		}
+	})
+}

@@ -72,6 +72,10 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, lost []str
 		t.Say("the last %d entries of the log were applied, too; nothing here proves that they were committed",
 			plan.Uncommitted)
 	}
+	if plan.LeftOut > 0 {
+		t.Say("the %d entries after these were left out: the first of them removes this host, and nothing here proves that a majority had it",
+			plan.LeftOut)
+	}
 	t.Say("%s goes on alone. Next: '%s' here, then 'trivet token create' for the others", plan.Self.Name, nextCommand(set))
 	return printRecovery(t, plan, founded)
 }
@@ -85,6 +89,9 @@ func dryRecovery(ctx context.Context, t *term.Terminal, host datadir.Host, plan 
 	}
 	for _, a := range asked {
 		t.Say("%v: %s", a.FormerMember, a.Detail)
+	}
+	if plan.LeftOut > 0 {
+		t.Say("the last %d entries of the log would be left out: the first of them removes this host", plan.LeftOut)
 	}
 	plan.Lost = plan.Others
 	return preview(t, host, plan)

@@ -69,14 +69,20 @@ func Replay(st raftstore.Storage) (*History, error) {
 		}
 		if !slices.Equal(before.View().MayRun(""), h.State.View().MayRun("")) {
 			moments = append(moments, Moment{&before, e.Index})
+			h.prove(&before) // a session ends with its peer's removal
 		}
 	}
-	for _, s := range h.State.View().Sessions() {
-		h.Committed = max(h.Committed, s.Applied)
-	}
+	h.prove(h.State)
 	moments = slices.DeleteFunc(moments, func(m Moment) bool { return m.Next <= h.Committed })
 	h.Tail = append(moments, Moment{h.State, h.Last + 1})
 	return h, nil
+}
+
+// prove takes what the peers told until a state of what they have applied.
+func (h *History) prove(s *fsm.State) {
+	for _, s := range s.View().Sessions() {
+		h.Committed = max(h.Committed, s.Applied)
+	}
 }
 
 // bounds returns the first and the last index of a log, both 0 if it is empty.
