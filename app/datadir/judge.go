@@ -48,23 +48,63 @@ func (r *Refounding) Judge(asked []cluster.Asked, names []string) error {
 	return nil
 }
 
-// named returns the peers with these names.
+// named returns the peers with these names or server IDs. A name that hosts at several
+// addresses have names none of them: the one that is not lost may run.
 func (r *Refounding) named(names []string) (lost []membership.FormerMember, err error) {
+	meant := make(map[string]bool) // by server ID
 	for _, name := range names {
-		is := func(m membership.FormerMember) bool { return m.Name == name || m.ID == name }
-		if !slices.ContainsFunc(r.Others, is) && !r.wasLost(name) {
+		found := r.called(name)
+		if len(found) == 0 && !r.wasLost(name) {
 			return nil, &PresenceError{
 				Message: fmt.Sprintf("--lost %s: no other member is called that", name),
-				Remedy:  "the others are: " + orNone(r.Others),
+				Remedy:  "the others are: " + r.listed(),
 			}
+		}
+		if severalHosts(found) {
+			return nil, &PresenceError{
+				Message: fmt.Sprintf("--lost %s: several hosts are called that", name),
+				Remedy:  "name those that are lost by their IDs; the others are: " + r.listed(),
+			}
+		}
+		for _, m := range found {
+			meant[m.ID] = true
 		}
 	}
 	for _, m := range r.Others {
-		if slices.Contains(names, m.Name) || slices.Contains(names, m.ID) {
+		if meant[m.ID] {
 			lost = append(lost, m)
 		}
 	}
 	return lost, nil
+}
+
+// called returns the other peer with this server ID, or those with this name.
+func (r *Refounding) called(name string) (found []membership.FormerMember) {
+	for _, m := range r.Others {
+		if m.ID == name {
+			return []membership.FormerMember{m}
+		}
+		if m.Name == name {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// severalHosts says that peers of one name are not of one host. At one address there is
+// one host, whose peers of two histories, or of before and after a join, are lost with it.
+func severalHosts(peers []membership.FormerMember) bool {
+	return slices.ContainsFunc(peers, func(m membership.FormerMember) bool {
+		return !slices.Equal(m.Addresses(), peers[0].Addresses())
+	})
+}
+
+// nameOf returns what --lost takes for a peer: its name, or the ID where another host has the name.
+func (r *Refounding) nameOf(m membership.FormerMember) string {
+	if severalHosts(r.called(m.Name)) {
+		return m.ID
+	}
+	return m.Name
 }
 
 // wasLost reports whether a name is that of a peer that was lost or removed before: a
@@ -84,7 +124,7 @@ func (r *Refounding) consented(asked []cluster.Asked, lost []membership.FormerMe
 			silent = append(silent, fmt.Sprintf("%v: %s", a.FormerMember, a.Detail))
 		}
 		if a.Presence == cluster.Silent || named {
-			names = append(names, a.Name)
+			names = append(names, r.nameOf(a.FormerMember))
 		}
 	}
 	if len(silent) == 0 {
@@ -115,19 +155,23 @@ func (r *Refounding) majority(lost []membership.FormerMember) error {
 				"%d of %d voters are not named lost, and a majority of them is %d: they go on without a recovery", len(left),
 				len(voters), need),
 			Remedy: "start them ('systemctl start trivet'). If more are lost for ever, name all of them: --lost NAME,NAME; the others are: " +
-				orNone(r.Others),
+				r.listed(),
 		}
 	}
 	return nil
 }
 
-func orNone(members []membership.FormerMember) string {
-	if len(members) == 0 {
+// listed names the other peers, each as --lost takes it.
+func (r *Refounding) listed() string {
+	if len(r.Others) == 0 {
 		return "none"
 	}
-	names := make([]string, len(members))
-	for i, m := range members {
+	names := make([]string, len(r.Others))
+	for i, m := range r.Others {
 		names[i] = m.String()
+		if name := r.nameOf(m); name != m.Name {
+			names[i] += ", ID " + name
+		}
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, "; ")
 }
