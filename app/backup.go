@@ -66,9 +66,10 @@ type backups struct {
 
 // backup is one backup file of this peer.
 type backup struct {
-	name  string
-	taken time.Time // by the wall clock
-	index uint64    // of the log
+	name        string
+	taken       time.Time // by the wall clock
+	incarnation uint64    // of the cluster; 0 in the name of one of v0.2.0
+	index       uint64    // of the log
 }
 
 func newBackups(o Options, peer datadir.Identity, view func() fsm.View) *backups {
@@ -129,10 +130,8 @@ func (b *backups) backUpIfDue() (err error) {
 	}
 	b.remember(made)
 	b.log.Info("backup taken", "file", made.name, "index", made.index)
-	ours = append(ours, made) // one that was read back, so a good one is always left
-	slices.SortFunc(ours, backup.compare)
 	var errs []error
-	for _, old := range ours[:max(len(ours)-b.conf.Keep, 0)] {
+	for _, old := range ours[:max(len(ours)+1-b.conf.Keep, 0)] { // made, which was read back, always stays
 		errs = append(errs, os.Remove(filepath.Join(b.conf.Directory, old.name)))
 	}
 	return errors.Join(errs...)
@@ -144,17 +143,21 @@ func (b *backups) remember(newest backup) {
 	b.newest = newest
 }
 
-// due says whether the newest backup is of an earlier period. Periods of peers
-// begin one after the other, by their place among the members. A clock that was
-// set back, and left backups of the future, is no reason to take none.
+// due says whether the newest backup is of an earlier period, or of the history before
+// the cluster was founded again. Periods of peers begin one after the other, by their
+// place among the members. A clock that was set back, and left backups of the future, is
+// no reason to take none.
 func (b *backups) due(v fsm.View, ours []backup) bool {
 	now := b.wall()
 	if len(ours) == 0 {
 		return true
 	}
 	newest := ours[len(ours)-1]
-	if newest.index == v.Index() {
-		return false // nothing came since
+	if newest.incarnation != b.peer.Incarnation {
+		return true
+	}
+	if v.Index() <= newest.index {
+		return false // nothing came since, or a peer that was started has yet to apply what it holds
 	}
 	if newest.taken.After(now) {
 		return true
@@ -206,24 +209,39 @@ func (b *backups) list() ([]backup, error) {
 			ours = append(ours, one)
 		}
 	}
-	slices.SortFunc(ours, backup.compare)
+	slices.SortFunc(ours, b.compare)
 	return ours, nil
 }
 
 // compare orders backups by what they hold. Their times do not: one that was taken
 // while the clock was ahead would stay the newest until that time has come, and
-// those that are taken meanwhile would count as the oldest.
-func (b backup) compare(other backup) int {
-	return cmp.Or(cmp.Compare(b.index, other.index), b.taken.Compare(other.taken))
+// those that are taken meanwhile would count as the oldest. Nor do indices alone: a
+// restored cluster goes on from the index of the file. This incarnation is the last even
+// where one of before was made of a clock ahead.
+func (b *backups) compare(one, other backup) int {
+	present := func(c backup) uint64 {
+		if c.incarnation == b.peer.Incarnation {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(present(one), present(other)), cmp.Compare(one.incarnation, other.incarnation),
+		cmp.Compare(one.index, other.index), one.taken.Compare(other.taken))
 }
 
 func (b *backups) parse(name string) (out backup, ok bool) {
 	rest, ours := strings.CutPrefix(name, b.prefix())
 	rest, whole := strings.CutSuffix(rest, backupEnd)
-	moment, number, _ := strings.Cut(rest, "-")
+	moment, numbers, _ := strings.Cut(rest, "-")
+	before, number, found := strings.Cut(numbers, "-")
+	if !found { // v0.2.0 wrote the index alone
+		before, number = "0", numbers
+	}
 	taken, err := time.Parse(backupForm, moment)
+	incarnation, unlike := strconv.ParseUint(before, 10, 64)
 	index, wrong := strconv.ParseUint(number, 10, 64)
-	return backup{name: name, taken: taken, index: index}, ours && whole && err == nil && wrong == nil
+	return backup{name: name, taken: taken, incarnation: incarnation, index: index},
+		ours && whole && errors.Join(err, unlike, wrong) == nil
 }
 
 // writeBackup writes the state to a file of another name, reads it back from there, and
@@ -242,8 +260,8 @@ func (b *backups) writeBackup(v fsm.View, ours []backup) (made backup, err error
 		}
 	}()
 	taken := b.wall().UTC()
-	made = backup{name: fmt.Sprintf("%s%s-%d%s", b.prefix(), taken.Format(backupForm), v.Index(), backupEnd),
-		taken: taken.Truncate(time.Second), index: v.Index()}
+	made = backup{taken: taken.Truncate(time.Second), incarnation: v.Incarnation(), index: v.Index()}
+	made.name = fmt.Sprintf("%s%s-%d-%d%s", b.prefix(), taken.Format(backupForm), made.incarnation, made.index, backupEnd)
 	if err := errors.Join(writeVerified(tmp, v), tmp.Close()); err != nil {
 		return made, err
 	}

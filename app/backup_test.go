@@ -38,7 +38,7 @@ func newBackupRig(t *testing.T, keep int) *backupRig {
 	r := &backupRig{t: t, state: state, now: time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC), room: 1 << 40}
 	r.backups = &backups{
 		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep},
-		peer: datadir.Identity{ID: "a", Name: "h1", Cluster: id},
+		peer: datadir.Identity{ID: "a", Name: "h1", Cluster: id, Incarnation: state.View().Incarnation()},
 		view: func() fsm.View { return r.state.View() }, wall: func() time.Time {
 			return r.now
 		}, log: slog.New(slog.DiscardHandler), began: r.now,
@@ -223,7 +223,7 @@ func TestBackupsByTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(hour, minute int) []backup {
-		return []backup{{name: "x", taken: time.Date(2026, 7, 1, hour, minute, 0, 0, time.UTC), index: 1}}
+		return []backup{{name: "x", taken: time.Date(2026, 7, 1, hour, minute, 0, 0, time.UTC), incarnation: 1, index: 1}}
 	}
 	for _, test := range []struct {
 		taken []backup
