@@ -296,18 +296,15 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 	return a.equip(id, pub)
 }
 
-// refusal is what the log would answer a joiner, which makes no entry. Where this peer's
-// state, which may be behind, refuses, the leader's is asked.
+// refusal is what the log would answer a joiner, which makes no entry. The leader is asked
+// even where this peer's state would admit: on this answer the joiner moves the data of its
+// earlier peer away, and without a leader that may be a vote of the only majority that is left.
 func (a *Admission) refusal(ctx context.Context, use membership.UseJoinToken, req JoinRequest) error {
-	wall := a.wall().UnixMilli()
-	if _, _, err := fsm.Would(a.state.View(), use, wall); err == nil {
-		return nil
-	}
 	v, err := a.state.Read(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the leader whether the log admits the joiner: %w", err)
 	}
-	_, _, err = fsm.Would(v, use, wall)
+	_, _, err = fsm.Would(v, use, a.wall().UnixMilli())
 	return explainTaken(err, req, v)
 }
 

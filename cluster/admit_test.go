@@ -26,6 +26,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -281,6 +282,25 @@ func TestSettingsMakeNoMember(t *testing.T) {
 	}
 	if _, err := joiner("h2").Join(t.Context(), older, f.token); err != nil {
 		t.Errorf("the join at an older peer: %v", err)
+	}
+}
+
+// leaderless is the state of a peer that hears of no leader.
+type leaderless struct{ *fixture }
+
+func (leaderless) Read(context.Context) (fsm.View, error) { return fsm.View{}, logerr.ErrNoLeader }
+
+// A joiner that asks what it would be given sets the data of its earlier peer aside on the
+// answer. A peer that has no leader gives none, although its own state would admit.
+func TestSettingsNeedALeader(t *testing.T) {
+	f := newFixture(t)
+	mux := http.NewServeMux()
+	mux.Handle("POST "+PathSettings, NewAdmission(admission.NewController(), &doer{f: f}, leaderless{f}, time.Now,
+		rand.Reader, slog.New(slog.DiscardHandler), nil))
+	var refused *JoinError
+	if _, _, err := joiner("h2").Settings(t.Context(), f.serve(t, mux), f.token); !errors.As(err, &refused) ||
+		refused.Status != http.StatusServiceUnavailable || refused.Certain() {
+		t.Errorf("settings-need-a-leader: %v", err)
 	}
 }
 

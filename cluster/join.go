@@ -31,6 +31,10 @@ type JoinError struct {
 // Error implements error.
 func (e *JoinError) Error() string { return e.Message }
 
+// Certain says that the cluster did not admit the joiner. A peer that heard of no outcome
+// cannot tell.
+func (e *JoinError) Certain() bool { return e.Status < http.StatusInternalServerError }
+
 // Joiner is a host that wants to become a peer.
 type Joiner struct {
 	Name    string

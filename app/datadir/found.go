@@ -19,6 +19,10 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
+// ErrOlderPeer says that the peer that was asked does not tell whether the cluster has a leader
+// that would admit this host, without which no earlier peer's data is set aside.
+var ErrOlderPeer = errors.New("the peer there is of v0.2.0, which does not tell whether the cluster would admit this host")
+
 // FirstTokenTTL is how long the join token that init makes is good for.
 const FirstTokenTTL = 24 * time.Hour
 
@@ -160,18 +164,51 @@ type Joining struct {
 	by cluster.Joiner
 }
 
+// AsideError is a join that failed when the data of an earlier peer had been set aside. The
+// cluster may have admitted the host.
+type AsideError struct {
+	Folder string
+	Err    error
+}
+
+// Error implements error.
+func (e *AsideError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *AsideError) Unwrap() error { return e.Err }
+
 // Join makes this host a peer of the cluster that answers at hostport. A peer that it
-// replaces is set aside as soon as the cluster has shown that it knows the token, and
-// before it is asked to admit this host: the cluster waits no more for an old peer
+// replaces is set aside as soon as the cluster's leader has confirmed that it would admit this
+// host, and before it is asked to: the cluster waits no more for an old peer
 // at the address of one that it admits (membership.FormerMember), so that one must not start.
+// A refusal moves it back; after any other error it is where an *AsideError says.
 func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.JoinToken) (*Joining, error) {
 	plan, err := h.PlanJoin(ctx, dir, hostport, token)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.vacate(dir); err != nil {
+	aside, err := h.vacate(dir)
+	if err != nil {
 		return nil, err
 	}
+	made, err := h.become(ctx, dir, plan, hostport, token)
+	if err == nil || aside == "" {
+		return made, err
+	}
+	var refused *cluster.JoinError
+	if errors.As(err, &refused) && refused.Certain() {
+		moved := dir.rename(aside, dir.PeerDir())
+		if moved == nil {
+			return nil, err
+		}
+		err = errors.Join(err, moved)
+	}
+	return nil, &AsideError{Folder: aside, Err: err}
+}
+
+// become asks the cluster to admit this host, and makes the peer.
+func (h Host) become(ctx context.Context, dir *Dir, plan *Joining, hostport string, token pki.JoinToken) (*Joining,
+	error) {
 	joined, err := plan.by.Join(ctx, hostport, token)
 	if err != nil {
 		return nil, err
@@ -216,14 +253,16 @@ func (h Host) PlanJoin(ctx context.Context, dir *Dir, hostport string, token pki
 		return nil, err
 	case has && !h.Replace:
 		return nil, fmt.Errorf("%s: %w", dir.root, ErrPeerExists)
+	case has && !told:
+		return nil, fmt.Errorf("%s: %w", hostport, ErrOlderPeer)
 	}
 	return &Joining{Identity: id, Shared: given, Told: told, by: by}, nil
 }
 
-// vacate sets the peer aside that lives in dir, if there is one.
-func (h Host) vacate(dir *Dir) error {
+// vacate sets the peer aside that lives in dir, and returns to where; "" if there is none.
+func (h Host) vacate(dir *Dir) (aside string, err error) {
 	if has, err := dir.HasPeer(); err != nil || !has {
-		return err
+		return "", err
 	}
 	return dir.setAside("join", h.Wall())
 }

@@ -67,13 +67,15 @@ func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build 
 	return old, d.finishSwitch()
 }
 
-// setAside moves the peer that lives here to before-VERB-DATE, from where none starts.
-func (d *Dir) setAside(verb string, now time.Time) error {
+// setAside moves the peer that lives here to before-VERB-DATE, from where none starts, and
+// returns that path.
+func (d *Dir) setAside(verb string, now time.Time) (aside string, err error) {
 	suffix, err := d.freeSuffix(verb, now)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return d.rename(filepath.Join(d.root, peerFolder), filepath.Join(d.root, beforePrefix+suffix))
+	aside = filepath.Join(d.root, beforePrefix+suffix)
+	return aside, d.rename(d.PeerDir(), aside)
 }
 
 // assemble builds a peer's folder under a name that the next opening removes.

@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // strikesWanted is how often recover, restore and join are struck, each: once
@@ -50,6 +51,9 @@ type admitting struct {
 	address string
 	// lose, if set, loses the next request or its answer.
 	lose struct{ request, answer bool }
+	// leaderless has it hear of no leader; answers are statuses that it answers paths with.
+	leaderless bool
+	answers    map[string]int
 
 	mu    sync.Mutex
 	state *fsm.State
@@ -63,12 +67,20 @@ func (a *admitting) View() fsm.View {
 }
 
 // Read implements cluster.JoinLog.
-func (a *admitting) Read(context.Context) (fsm.View, error) { return a.View(), nil }
+func (a *admitting) Read(context.Context) (fsm.View, error) {
+	if a.leaderless {
+		return fsm.View{}, logerr.ErrNoLeader
+	}
+	return a.View(), nil
+}
 
 // Do implements cluster.Doer.
 func (a *admitting) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.leaderless {
+		return fsm.Result{}, logerr.ErrNoLeader
+	}
 	data, err := fsm.Encode(fsm.Header{}, c)
 	if err != nil {
 		return fsm.Result{}, err
@@ -147,6 +159,11 @@ func (a *admitting) serve() {
 	mux.Handle("POST "+cluster.PathJoin, joins)
 	mux.Handle("POST "+cluster.PathSettings, joins)
 	lossy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status := a.answers[r.URL.Path]; status != 0 {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte("{}")) // the joiner is all there is to tell
+			return
+		}
 		if r.URL.Path == cluster.PathSettings {
 			mux.ServeHTTP(w, r)
 			return

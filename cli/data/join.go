@@ -26,6 +26,8 @@ import (
 const (
 	maxTokenFile = 4 << 10
 	joinPause    = 200 * time.Millisecond // between tries of --wait
+	// untouched begins the hint of a failed join unless an earlier peer's data was set aside.
+	untouched = "nothing was changed; "
 )
 
 // Join is 'trivet join'.
@@ -160,13 +162,15 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		carryOut = host.PlanJoin
 	}
 	var made *datadir.Joining
+	var aside *datadir.AsideError
 	end := time.Now().Add(as.wait) // no try begins later; one that has begun is brought to its end
 	err = pace.Retry{Pause: joinPause}.Do(ctx, func(ctx context.Context, _ int) (again bool, err error) {
 		made, err = carryOut(ctx, dir, hostport, token)
+		errors.As(err, &aside) // a later try finds nothing to set aside
 		return passing(err) && time.Now().Before(end), err
 	})
 	if err != nil {
-		return joinError(hostport, err)
+		return sayAside(aside, joinError(hostport, err))
 	}
 	if as.dry {
 		return showJoin(t, set, file, conf, dir, made)
@@ -341,6 +345,10 @@ func joinError(hostport string, err error) error {
 	case errors.As(err, &validity):
 		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w",
 			err)
+	case errors.Is(err, datadir.ErrOlderPeer):
+		return term.Fail(term.ExitConflict,
+			untouched+"upgrade trivet there first, or name a peer that is upgraded: 'trivet upgrade status' lists them",
+			"%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return term.Fail(term.ExitFailed,
 			fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
@@ -357,8 +365,18 @@ func joinError(hostport string, err error) error {
 		return known
 	}
 	return term.Fail(term.ExitFailed,
-		fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated",
+		fmt.Sprintf(untouched+"is %s the peers' port (%s) of a peer that runs? The join may be repeated",
 			hostport, term.PeersPort), "%w", err)
+}
+
+// sayAside has the hint of a failed join tell where the data of the earlier peer is.
+func sayAside(aside *datadir.AsideError, err error) error {
+	if aside == nil {
+		return err
+	}
+	return term.Fail(term.ExitOf(err), fmt.Sprintf(
+		"the earlier peer's data is in %s, and the cluster may have admitted this host: repeat the join, and do not move it back; %s",
+		aside.Folder, strings.TrimPrefix(term.HintOf(err), untouched)), "%w", err)
 }
 
 func refusedJoin(hostport string, err *cluster.JoinError) error {
@@ -367,14 +385,14 @@ func refusedJoin(hostport string, err *cluster.JoinError) error {
 	case http.StatusUnauthorized:
 		code, hint = term.ExitNotAuthorised, "make a new one on a peer: 'trivet token create'"
 	case http.StatusBadRequest:
-		code, hint = term.ExitUsage, "nothing was changed; mend what it names and repeat the join"
+		code, hint = term.ExitUsage, untouched+"mend what it names and repeat the join"
 	case http.StatusConflict:
-		code, hint = term.ExitConflict, "nothing was changed; see 'trivet members' on a peer"
+		code, hint = term.ExitConflict, untouched+"see 'trivet members' on a peer"
 	case http.StatusServiceUnavailable:
 		code, hint = term.ExitNoLeader, "see 'trivet status' there; the join may be repeated"
 	}
 	if err.Hint != "" {
-		hint = "nothing was changed; " + term.Printable(err.Hint)
+		hint = untouched + term.Printable(err.Hint)
 	}
 	return term.Fail(code, hint, "%s refused: %w", hostport, err)
 }
