@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/internal/serviceuser"
 )
 
@@ -28,8 +29,12 @@ func service() (who serviceuser.Account, ok bool) {
 }
 
 // WriteWhole has write make a file at path, which is there whole or not at all, and on the disk
-// with its name when it returns. Until write changes that, its owner alone may read it.
+// with its name when it returns. Until write changes that, its owner alone may read it. A
+// device, a pipe or a link at path is refused: the file would take its place.
 func WriteWhole(path string, write func(*os.File) error) error {
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
@@ -37,13 +42,32 @@ func WriteWhole(path string, write func(*os.File) error) error {
 	if err = write(f); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Close(), replaceable(path)); err == nil { // write may have taken minutes
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return datadir.SyncName(path)
+}
+
+// replaceable refuses what a rename to path must not take the name of.
+func replaceable(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().IsRegular():
+		return nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		return term.Fail(term.ExitUsage, "name the file that it leads to: 'readlink -f "+path+"'",
+			"write %s: it is a link, which would be replaced", path)
+	default:
+		return term.Fail(term.ExitUsage, "name a file, which is made or replaced",
+			"write %s: it is no regular file and would be replaced", path)
+	}
 }
 
 // Replace puts a file in its place. What was there keeps its owner; a secret goes to
