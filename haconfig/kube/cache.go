@@ -24,8 +24,8 @@ const (
 // readCache holds the results of reads by name. It may be used concurrently; what is asked
 // for by several at once is read once.
 type readCache[T any] struct {
-	now   func() time.Time
-	ahead sync.WaitGroup // reads in the background, one for each entry at most
+	now     func() time.Time
+	reading sync.WaitGroup // reads under way, two of each entry at most
 
 	mu      sync.Mutex
 	entries map[string]*cachedRead[T]
@@ -47,28 +47,52 @@ func newReadCache[T any](now func() time.Time) *readCache[T] {
 
 // get returns what is known of a name, and reads it if that is too old. Errors for
 // which final is true are told at once, however much is known. read must end by
-// itself: it may be called after get has returned, and before wait.
+// itself: it may last longer than get, and ends before wait returns.
 func (c *readCache[T]) get(ctx context.Context, name string, final func(error) bool,
 	read func(context.Context) (T, error)) (T, error) {
 	var none T
 	e := c.entry(name)
 	select {
 	case e.lock <- struct{}{}:
-		defer func() { <-e.lock }()
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
 	age := c.now().Sub(e.read)
-	known := !e.read.IsZero() && age < staleTTL
-	if known && e.err == nil && age < freshTTL {
+	if !e.read.IsZero() && e.err == nil && age < freshTTL {
+		defer func() { <-e.lock }()
 		if age >= refreshAhead && !e.ahead {
 			e.ahead = true
-			c.ahead.Go(func() { c.refresh(context.WithoutCancel(ctx), e, read) })
+			c.reading.Go(func() { c.refresh(context.WithoutCancel(ctx), e, read) })
 		}
 		return e.value, nil
 	}
-	if e.err == nil || c.now().Sub(e.failed) >= errorTTL {
-		began := c.now()
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	// It is read for all who wait, so not in the context of the one who came first: a caller
+	// that hangs up must fail no other, and says nothing of the API server.
+	c.reading.Go(func() {
+		defer func() { <-e.lock }()
+		value, err := c.reread(context.WithoutCancel(ctx), e, final, read)
+		done <- answer{value, err}
+	})
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
+
+// reread reads an entry, unless that has just failed, and returns what serves then. The caller
+// holds the entry's lock.
+func (c *readCache[T]) reread(ctx context.Context, e *cachedRead[T], final func(error) bool,
+	read func(context.Context) (T, error)) (T, error) {
+	began := c.now()
+	known := !e.read.IsZero() && began.Sub(e.read) < staleTTL
+	if e.err == nil || began.Sub(e.failed) >= errorTTL {
 		value, err := read(ctx)
 		if e.err = err; err == nil {
 			e.value, e.read = value, began
@@ -79,6 +103,7 @@ func (c *readCache[T]) get(ctx context.Context, name string, final func(error) b
 	if known && !final(e.err) {
 		return e.value, nil
 	}
+	var none T
 	return none, e.err
 }
 
@@ -95,8 +120,8 @@ func (c *readCache[T]) refresh(ctx context.Context, e *cachedRead[T], read func(
 	}
 }
 
-// wait returns when nothing is read ahead.
-func (c *readCache[T]) wait() { c.ahead.Wait() }
+// wait returns when nothing is read.
+func (c *readCache[T]) wait() { c.reading.Wait() }
 
 // entry finds or makes one. When there are too many all are forgotten: that costs a
 // read each.

@@ -56,8 +56,12 @@ type Cluster struct {
 
 var _ haconfig.Cluster = (*Cluster)(nil)
 
-// errNotAsked is the silence of an API server that cannot have answered.
-var errNotAsked = errors.New("the API server was not asked yet")
+var (
+	// errNotAsked is the silence of an API server that cannot have answered.
+	errNotAsked = errors.New("the API server was not asked yet")
+	// errLate is the end of a call's time, as opposed to that of who asked for it.
+	errLate = errors.New("the API server gave no answer")
+)
 
 // Open returns the cluster of a kubeconfig. It reads the file, and those that it
 // names, and sends nothing. The caller closes the cluster.
@@ -86,7 +90,7 @@ func Open(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Close waits for what is read ahead, a call's time at most, and ends the connections
+// Close waits for what is read, a call's time at most, and ends the connections
 // that carry no call. No method is called any more.
 func (c *Cluster) Close() {
 	c.namespaces.wait()
@@ -97,22 +101,24 @@ func (c *Cluster) Close() {
 // within bounds one call, and keeps client-go from writing to its global log what
 // we return as an error.
 func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	late := fmt.Errorf("the API server gave no answer within %v", c.o.Timeout)
+	late := fmt.Errorf("%w within %v", errLate, c.o.Timeout)
 	return context.WithTimeoutCause(klog.NewContext(ctx, klog.New(nil)), c.o.Timeout, late)
 }
 
 // noteAnswer notes whether the API server has answered, and returns the error in words.
-// A refusal is an answer, too.
+// A refusal is an answer, too. A call that its caller gave up is neither answer nor silence.
 func (c *Cluster) noteAnswer(ctx context.Context, what string, err error) error {
 	var status *apierrors.StatusError
 	answered := err == nil || errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	gaveUp := err != nil && ctx.Err() != nil && !errors.Is(err, errLate)
 	c.mu.Lock()
-	if answered {
+	switch {
+	case answered:
 		c.heard, c.silence = c.o.Now(), nil
-	} else {
+	case !gaveUp:
 		c.silence = err
 	}
 	c.mu.Unlock()
