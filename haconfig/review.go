@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ const (
 )
 
 // bodies bounds the reviews that are held. What is computed for them is bounded by
-// their class; what is read from the cluster takes no place meanwhile.
+// their class, what is read from the cluster by a line of the cluster's own.
 var bodies = admission.Bytes{All: 48 << 20, Share: 3 * (maxReview + 1), Small: 256<<10 + 1, Large: 32 << 20,
 	Waiting: 512}
 
@@ -58,10 +59,11 @@ func Routes() map[string]admission.Class {
 
 // Cluster is what is asked about objects' surroundings.
 type Cluster interface {
-	// Surroundings reads what there is about a namespace. Its error is shown to
-	// the client that asks for admission. It returns before ctx has ended, or soon
-	// after.
-	Surroundings(ctx context.Context, namespace string) (Surroundings, error)
+	// Surroundings reads what there is about a namespace, for a source of reviews, which
+	// waits for its turn; where that does not come the error is admission.ErrBusy. Its
+	// error is shown to the client that asks for admission. It returns before ctx has
+	// ended, or soon after.
+	Surroundings(ctx context.Context, source netip.Prefix, namespace string) (Surroundings, error)
 	// Ready says why the cluster cannot be asked now, nil if it can. It does not
 	// block.
 	Ready() error
@@ -228,7 +230,8 @@ func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission
 	if length < 0 || length > maxReview {
 		length = maxReview
 	}
-	room, err := h.bodies.Reserve(ctx, admission.RemoteSource(r.RemoteAddr), false, length+1, roomWait, func() {
+	source := admission.RemoteSource(r.RemoteAddr)
+	room, err := h.bodies.Reserve(ctx, source, false, length+1, roomWait, func() {
 		// Wakes the reader; a connection that is closed has woken it.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
@@ -243,7 +246,10 @@ func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission
 	var around Surroundings
 	unread := unserved
 	if unread == nil {
-		around, unread = surroundings(ctx, of.Cluster, review.Request.Namespace)
+		around, unread = surroundings(ctx, of.Cluster, source, review.Request.Namespace)
+	}
+	if errors.Is(unread, admission.ErrBusy) {
+		return reject(w, 0, unread)
 	}
 	var text []byte
 	err = h.do(ctx, class, r, func() (err error) {
@@ -369,9 +375,10 @@ var reasons = map[int]metav1.StatusReason{
 }
 
 // surroundings reads what there is about a namespace. It waits, and so it has no place.
-func surroundings(ctx context.Context, of Cluster, namespace string) (around Surroundings, err error) {
+func surroundings(ctx context.Context, of Cluster, source netip.Prefix, namespace string) (around Surroundings,
+	err error) {
 	defer recovered(&err)
-	return of.Surroundings(ctx, namespace)
+	return of.Surroundings(ctx, source, namespace)
 }
 
 // decide asks Mutate.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +28,11 @@ type site struct {
 	err    error
 	wait   chan struct{} // if set, until it is closed
 	panics bool
+	source netip.Prefix // of the last review that failed by err
 }
 
 // Surroundings implements Cluster.
-func (s *site) Surroundings(ctx context.Context, _ string) (Surroundings, error) {
+func (s *site) Surroundings(ctx context.Context, source netip.Prefix, _ string) (Surroundings, error) {
 	if s.panics {
 		panic("out of order")
 	}
@@ -40,6 +42,9 @@ func (s *site) Surroundings(ctx context.Context, _ string) (Surroundings, error)
 		case <-ctx.Done():
 			return Surroundings{}, context.Cause(ctx)
 		}
+	}
+	if s.err != nil {
+		s.source = source
 	}
 	return s.around, s.err
 }
@@ -219,6 +224,20 @@ func TestBusy(t *testing.T) {
 			t.Errorf("review-places: %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// A review whose turn to be read for does not come is refused so that the API server asks again,
+// and waits under the address that it came from.
+func TestReviewWithoutATurnIsAskedAgain(t *testing.T) {
+	s := &site{err: fmt.Errorf("read namespaces: %w", admission.ErrBusy)}
+	h, results := handler(s, conventions)
+	w := post(h, reviewOf("v1", "Deployment", "{}")) // of 192.0.2.1
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || results[ResultBusy] != 1 {
+		t.Errorf("review-turn: %d %s, %v", w.Code, w.Body, results)
+	}
+	if s.source.String() != "192.0.2.1/32" {
+		t.Errorf("review-source: it waited as one of %v", s.source)
+	}
 }
 
 // What waits for the API server keeps no place from reviews that do not.

@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,14 +146,14 @@ func TestSurroundings(t *testing.T) {
 	c, s, at := openOn(t)
 	s.usual()
 	for range 5 {
-		around, err := c.Surroundings(t.Context(), "ns1")
+		around, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1")
 		if err != nil || around.Nodes != 2 || around.Annotations["a"] != "b" || len(around.Autoscalers) != 1 ||
 			around.Autoscalers[0] != (haconfig.Autoscaler{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", Max: 7}) {
 			t.Fatalf("%+v %v", around, err)
 		}
 	}
 	at.pass(freshTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err != nil {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{getNamespace, listScalers, listNodes} {
@@ -161,40 +163,59 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
+// A review whose source has its share of reads under way waits; one of another source does not.
+func TestReviewsWaitForTheirSource(t *testing.T) {
+	c, s, _ := openOn(t)
+	s.usual()
+	for range reads.Share {
+		if err := c.namespaces.line.Enter(t.Context(), strangeLane, stranger); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Surroundings(ctx, stranger, "ns1"); err == nil || s.count(getNamespace) != 0 {
+		t.Errorf("read-beyond-its-share: %v", err)
+	}
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err != nil {
+		t.Errorf("read-of-another-source: %v", err)
+	}
+}
+
 // TestNamespaceCannotBeRead looks at what is said, and for how long what was read
 // serves.
 func TestNamespaceCannotBeRead(t *testing.T) {
 	c, s, at := openOn(t)
 	s.usual()
 	s.on(getNamespace, refuse(404, metav1.StatusReasonNotFound, `namespaces "ns1" not found`))
-	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || err.Error() != `namespaces "ns1" not found` {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil || err.Error() != `namespaces "ns1" not found` {
 		t.Error(err)
 	}
 	s.usual()
 	at.pass(freshTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err != nil {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	s.on(getNamespace, refuse(500, metav1.StatusReasonInternalError, "etcd is away"))
 	at.pass(staleTTL - time.Millisecond)
-	if around, err := c.Surroundings(t.Context(), "ns1"); err != nil || around.Annotations["a"] != "b" {
+	if around, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil || around.Annotations["a"] != "b" {
 		t.Errorf("what was read does not serve: %+v %v", around, err)
 	}
 	at.pass(errorTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || !strings.Contains(err.Error(), "etcd is away") {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("it serves for ever: %v", err)
 	}
 	s.usual()
 	s.on(listScalers, refuse(403, metav1.StatusReasonForbidden, "may not"))
 	at.pass(errorTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil ||
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil ||
 		!strings.Contains(err.Error(), "trivet haconfig manifest") {
 		t.Errorf("what is forbidden: %v", err)
 	}
 	s.usual()
 	s.on(listNodes, refuse(500, metav1.StatusReasonInternalError, "etcd is away"))
 	at.pass(staleTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || !strings.Contains(err.Error(), "list nodes") {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil || !strings.Contains(err.Error(), "list nodes") {
 		t.Errorf("nodes cannot be counted: %v", err)
 	}
 }
@@ -204,12 +225,12 @@ func TestNamespaceCannotBeRead(t *testing.T) {
 func TestGoneIsGone(t *testing.T) {
 	c, s, at := openOn(t)
 	s.usual()
-	if _, err := c.Surroundings(t.Context(), "ns1"); err != nil {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	s.on(getNamespace, refuse(404, metav1.StatusReasonNotFound, `namespaces "ns1" not found`))
 	at.pass(freshTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil {
+	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil {
 		t.Error("it is taken for what it was")
 	}
 }

@@ -19,17 +19,25 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // Bounds of what one peer asks of the API server.
 const (
-	requestsPerSecond = 200 // a read a second for each of so many namespaces
+	requestsPerSecond = 200
 	requestsAtOnce    = 400
 	// defaultTimeout bounds one call, unless the Options say otherwise.
 	defaultTimeout = 2 * time.Second
 	pageSize       = 250
 )
+
+// reads bounds the reads of namespaces that reviews cause, each of two calls: all of them leave
+// a fifth of requestsPerSecond, and half of requestsAtOnce, to the leader's chores and to Run,
+// and one source leaves a quarter of theirs to others. An API server's time-out stands the wait
+// (docs/design.md#budgets).
+var reads = admission.Places{AtOnce: 96, OfKnown: 24, Share: 48, Waiting: 4096, Wait: 3 * time.Second,
+	Refusal: time.Second, Each: admission.Pace{Rate: 60, Burst: 60}, All: admission.Pace{Rate: 80, Burst: 100}}
 
 // Options say which cluster is meant.
 type Options struct {
@@ -74,8 +82,8 @@ func Open(o Options) (*Cluster, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now),
-		silence: errNotAsked}
+	c := &Cluster{o: o, silence: errNotAsked, nodes: newReadCache[int](o.Now, nil),
+		namespaces: newReadCache[haconfig.Surroundings](o.Now, admission.NewLine(reads, readLanes))}
 	if c.http, err = kubeclient.Clients(conf,
 		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
 		kubeclient.Group{Client: &c.apps, Version: schema.GroupVersion{Group: "apps", Version: "v1"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -59,12 +60,13 @@ func (c *Cluster) Silent() error {
 
 // Surroundings implements haconfig.Cluster. Namespace, autoscalers and nodes are
 // asked for at the same time.
-func (c *Cluster) Surroundings(ctx context.Context, namespace string) (haconfig.Surroundings, error) {
+func (c *Cluster) Surroundings(ctx context.Context, source netip.Prefix, namespace string) (haconfig.Surroundings,
+	error) {
 	var nodes int
 	var uncounted error
 	var counting sync.WaitGroup
 	counting.Go(func() { nodes, uncounted = c.Nodes(ctx) })
-	around, err := c.namespaces.get(ctx, namespace, final,
+	around, err := c.namespaces.get(ctx, source, namespace, final,
 		func(ctx context.Context) (haconfig.Surroundings, error) { return c.namespace(ctx, namespace) })
 	counting.Wait()
 	if err == nil {
@@ -125,9 +127,10 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 	}
 }
 
-// Nodes implements haconfig.Workloads: two stand for more.
+// Nodes implements haconfig.Workloads: two stand for more. They are read twice a second at the
+// most, and so wait in no line.
 func (c *Cluster) Nodes(ctx context.Context) (int, error) {
-	return c.nodes.get(ctx, "", final, func(ctx context.Context) (int, error) {
+	return c.nodes.get(ctx, netip.Prefix{}, "", final, func(ctx context.Context) (int, error) {
 		ctx, cancel := c.within(ctx)
 		defer cancel()
 		var page metav1.PartialObjectMetadataList
