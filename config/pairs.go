@@ -241,7 +241,15 @@ func (r *review) pairWebhook() {
 	}
 	l, ok := listenerOf("haconfig.listen", h.Listen)
 	advertised := r.advertisedHost()
-	switch via := r.keyWithPlace("haconfig.via") + " endpoints"; {
+	via := r.keyWithPlace("haconfig.via") + " endpoints"
+	if host, _, err := splitAddress(r.Cluster.Advertise); err == nil {
+		if _, named := netip.ParseAddr(host); named != nil {
+			r.addProblem("cluster.advertise", fmt.Sprintf(
+				"%s is a name, and %s publishes addresses: the API servers of %s never call this peer", r.Cluster.Advertise, via,
+				clusters), "write the peer's address, as in 192.0.2.1:7350")
+		}
+	}
+	switch {
 	case !ok:
 	case l.port == 0:
 		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers",

@@ -76,6 +76,8 @@ func TestPairsAreFound(t *testing.T) {
 			"haconfig.via (trivet.yaml:3)", `":9443"`},
 		"endpoints, any free port": {webhook + "  via: endpoints\n  listen: ':0'", "haconfig.listen",
 			"haconfig.via (trivet.yaml:3)", `":9443"`},
+		"endpoints, by a name": {webhook + "  via: endpoints\ncluster: {advertise: 'h1.example.org:7350'}",
+			"cluster.advertise", "haconfig.via (trivet.yaml:3)", "the peer's address"},
 		"endpoints, another address": {webhook +
 			"  via: endpoints\n  listen: 198.51.100.1:9443\ncluster: {advertise: '192.0.2.1:7350'}", "haconfig.listen",
 			"cluster.advertise (trivet.yaml:5)", `":9443"`},

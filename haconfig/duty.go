@@ -31,18 +31,16 @@ type Registration struct {
 // is no EndpointSlice yet.
 type Endpoints struct {
 	Namespace, Service, Version string
-	Addresses                   []string // sorted; all of one version of IP
+	Addresses                   []string // sorted
+	Family                      string   // of all of them: IPv4 or IPv6, or what another client wrote
 	Port                        int32
 }
 
-// Six reports whether the addresses are of IPv6.
-func (e Endpoints) Six() bool {
-	if len(e.Addresses) == 0 {
-		return false
-	}
-	a, err := netip.ParseAddr(e.Addresses[0])
-	return err == nil && a.Is6() && !a.Is4In6()
-}
+// The families of addresses, in the words of Kubernetes.
+const (
+	IPv4 = "IPv4"
+	IPv6 = "IPv6"
+)
 
 // Registry is the registration in a cluster.
 type Registry interface {
@@ -57,8 +55,11 @@ type Registry interface {
 type Slices interface {
 	// Endpoints reads where a Service leads.
 	Endpoints(ctx context.Context, namespace, service string) (Endpoints, error)
-	// PutEndpoints makes or changes it, if it is still as it was read.
+	// PutEndpoints makes or changes it, if it is still as it was read. Its Family is never
+	// changed, which an API server refuses.
 	PutEndpoints(ctx context.Context, e Endpoints) error
+	// DropEndpoints deletes it, if it is still as it was read. That it is gone is no fault.
+	DropEndpoints(ctx context.Context, e Endpoints) error
 }
 
 // Prober asks a peer's webhook whether it can answer.
@@ -248,18 +249,23 @@ func (k *Keeper) misled(r Registration) error {
 	return nil
 }
 
-// hostOf is the host of an address of a member, "" if it has none that an
-// EndpointSlice can hold.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
+// published is the host of a member's address as an EndpointSlice holds it, and its family. An
+// error says why that cannot be: an API server refuses the whole slice for one such address.
+func published(address string) (host, family string, err error) {
+	name, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return ""
+		return "", "", err
 	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil || ip.IsLoopback() || ip.IsUnspecified() {
-		return ""
+	ip, err := netip.ParseAddr(name)
+	switch ip = ip.Unmap().WithZone(""); {
+	case err != nil:
+		return "", "", errors.New("that is a name, and an EndpointSlice holds addresses")
+	case !ip.IsGlobalUnicast(): // private ones are
+		return "", "", errors.New("no other host reaches that")
+	case ip.Is4():
+		return ip.String(), IPv4, nil
 	}
-	return host
+	return ip.String(), IPv6, nil
 }
 
 // join is an address with a port.

@@ -55,7 +55,7 @@ func (tenure) Configured() uint64 { return 0 }
 type kubeSite struct {
 	registration Registration
 	endpoints    Endpoints
-	puts         int
+	puts, drops  int
 	alive        map[string]error // by address with port
 }
 
@@ -80,9 +80,22 @@ func (k *kubeSite) Endpoints(context.Context, string, string) (Endpoints, error)
 
 // PutEndpoints implements Slices.
 func (k *kubeSite) PutEndpoints(_ context.Context, e Endpoints) error {
+	if e.Version != k.endpoints.Version || e.Version != "" && e.Family != k.endpoints.Family {
+		return errors.New("the API server refuses another version or family than there is")
+	}
 	k.puts++
 	e.Version += "x"
 	k.endpoints = e
+	return nil
+}
+
+// DropEndpoints implements Slices.
+func (k *kubeSite) DropEndpoints(_ context.Context, e Endpoints) error {
+	if e.Version != k.endpoints.Version {
+		return errors.New("another version is deleted than there is")
+	}
+	k.drops++
+	k.endpoints = Endpoints{Namespace: e.Namespace, Service: e.Service}
 	return nil
 }
 
@@ -131,7 +144,7 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	k := &kubeSite{alive: map[string]error{}}
 	r := newRoll(KeeperOptions{Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k,
 		Logger: slog.New(slog.DiscardHandler),
-		Peers:  peersOf{addresses: []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.1:1", "[2001:db8::1]:1", "127.0.0.1:1"}}})
+		Peers:  peersOf{addresses: []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.1:1"}}})
 	write := proven(tenure{})
 	round := func(when string, puts int, want ...string) {
 		t.Helper()
@@ -170,6 +183,62 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	if err := r.probePeers(t.Context(), proven(tenure{over: errors.New("another leads")})); err == nil || k.puts != 0 {
 		t.Errorf("written without proof of leadership: %v", err)
 	}
+}
+
+// A living peer to which the Service cannot lead, by a name, another version of IP or an address
+// that no other host reaches, is told for as long as that is so, while the others are published.
+func TestPeersLeftOutOfTheServiceAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kubeSite{alive: map[string]error{}}
+		keeper := NewKeeper(KeeperOptions{Cluster: "here", Alone: true, Registry: k, Registration: "r",
+			Peers: peersOf{ca: "CA", addresses: []string{"h1.example:7350", "[::ffff:192.0.2.2]:7350", "[2001:db8::3]:7350",
+				"127.0.0.1:7350", "[fe80::5%eth0]:7350"}},
+			Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k,
+			Logger: slog.New(slog.DiscardHandler)})
+		look := func(when string, says ...string) {
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- keeper.Run(ctx, tenure{}) }()
+			time.Sleep(10 * time.Second) // in a bubble
+			fault := keeper.Faults()["endpoints"]
+			for _, word := range append(says, "h1.example:7350 is left out", "[2001:db8::3]:7350 is left out",
+				"127.0.0.1:7350 is left out", "[fe80::5%eth0]:7350 is left out") {
+				if !strings.Contains(fault, word) {
+					t.Errorf("left-out-untold: %s: %q is not in %q", when, word, fault)
+				}
+			}
+			if !slices.Equal(k.endpoints.Addresses, []string{"192.0.2.2"}) {
+				t.Errorf("left-out-stops-others: %s: %v", when, k.endpoints)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		look("all live")
+		k.alive["192.0.2.2:9443"] = ErrRefused
+		look("the only one that is published is dead", "no webhook answers at 192.0.2.2")
+	})
+}
+
+// The version of IP of an EndpointSlice, which an API server lets no client change, stays while a
+// peer has such an address, whatever comes next to it; when none has, the slice is made again.
+func TestTheFamilyOfTheServiceChangesWithAllPeers(t *testing.T) {
+	k := &kubeSite{alive: map[string]error{}}
+	round := func(when string, drops int, family string, told bool, addresses, want []string) {
+		t.Helper()
+		r := newRoll(KeeperOptions{Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k,
+			Logger: slog.New(slog.DiscardHandler), Peers: peersOf{addresses: addresses}})
+		err := r.probePeers(t.Context(), proven(tenure{}))
+		if (err != nil) != told || k.drops != drops || k.endpoints.Family != family ||
+			!slices.Equal(k.endpoints.Addresses, want) {
+			t.Errorf("family-of-the-slice: %s: %d drops, %+v, %v", when, k.drops, k.endpoints, err)
+		}
+	}
+	round("new", 0, IPv6, false, []string{"[2001:db8::1]:1"}, []string{"2001:db8::1"})
+	round("one of IPv4 comes", 0, IPv6, true, []string{"[2001:db8::1]:1", "192.0.2.2:1"}, []string{"2001:db8::1"})
+	round("none of IPv6 is left", 1, IPv4, false, []string{"192.0.2.2:1"}, []string{"192.0.2.2"})
 }
 
 // TestProbe asks real servers.

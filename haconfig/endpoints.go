@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,12 +37,9 @@ type roll struct {
 func newRoll(o KeeperOptions) *roll { return &roll{o: o, missed: map[string]int{}} }
 
 // probePeers probes all peers once and has the EndpointSlice lead to those that answer. If
-// none does it stays as it is: then it is rather this host that is cut off.
+// none does it stays as it is: then it is rather this host that is cut off. Its error also says
+// which peers are left out although they may answer.
 func (r *roll) probePeers(ctx context.Context, write Write) error {
-	living, err := r.probe(ctx)
-	if err != nil {
-		return err
-	}
 	if r.rounds++; r.last == nil || r.rounds%reread == 0 {
 		e, err := r.o.Slices.Endpoints(ctx, r.o.Endpoints.Namespace, r.o.Endpoints.Service)
 		if err != nil {
@@ -49,27 +47,39 @@ func (r *roll) probePeers(ctx context.Context, write Write) error {
 		}
 		r.last = &e
 	}
-	if r.last.Version != "" && r.last.Port == r.o.Endpoints.Port && slices.Equal(r.last.Addresses, living) {
-		return nil
+	hosts, family, left := r.hosts(r.last.Family)
+	living, err := r.probe(ctx, hosts)
+	if err != nil {
+		return errors.Join(err, left)
 	}
-	next := r.o.Endpoints
-	next.Version, next.Addresses = r.last.Version, living
+	if r.last.Version != "" && r.last.Family == family && r.last.Port == r.o.Endpoints.Port &&
+		slices.Equal(r.last.Addresses, living) {
+		return left
+	}
+	next, was := r.o.Endpoints, *r.last
+	next.Version, next.Addresses, next.Family = was.Version, living, family
 	r.last = nil // it is read again: others may write it, too
-	if err := write(ctx, func(ctx context.Context) error { return r.o.Slices.PutEndpoints(ctx, next) }); err != nil {
-		return err
+	if err := write(ctx, func(ctx context.Context) error {
+		if was.Version != "" && was.Family != family { // none of its addresses is a peer's any more
+			if err := r.o.Slices.DropEndpoints(ctx, was); err != nil {
+				return err
+			}
+			next.Version = ""
+		}
+		return r.o.Slices.PutEndpoints(ctx, next)
+	}); err != nil {
+		return errors.Join(err, left)
 	}
 	r.o.Logger.Info("webhook endpoints updated", "addresses", living)
-	return nil
+	return left
 }
 
-// probe asks all peers at the same time and returns the addresses of those that
-// count as living, sorted.
-func (r *roll) probe(ctx context.Context) ([]string, error) {
+// probe asks all hosts at the same time and returns those that count as living.
+func (r *roll) probe(ctx context.Context, hosts []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	hosts := r.hosts()
 	if len(hosts) == 0 {
-		return nil, errors.New("no peer has an address, other than loopback, to which a Service can lead")
+		return nil, errors.New("no peer has an address to which a Service can lead")
 	}
 	said := make([]error, len(hosts))
 	var probing sync.WaitGroup
@@ -92,28 +102,43 @@ func (r *roll) probe(ctx context.Context) ([]string, error) {
 		}
 	}
 	if len(living) == 0 {
-		return nil, fmt.Errorf("no peer's webhook answers, the Service stays as it is: %w", errors.Join(said...))
+		return nil, fmt.Errorf("no webhook answers at %s, the Service stays as it is: %w", strings.Join(hosts, ", "),
+			errors.Join(said...))
 	}
 	return living, nil
 }
 
-// hosts are the addresses of all peers, sorted. An EndpointSlice holds one version of
-// IP; where peers have both, those of IPv4 are taken.
-func (r *roll) hosts() []string {
-	var four, six []string
-	for _, address := range r.o.Peers.Addresses() {
-		host := hostOf(address)
-		switch {
-		case host == "":
-		case (Endpoints{Addresses: []string{host}}).Six():
-			six = append(six, host)
-		default:
-			four = append(four, host)
+// hosts are the addresses of the peers to which the Service can lead, sorted, and their family.
+// An EndpointSlice holds one, which stays what it was while a peer has such an address; a new one
+// has IPv4 if a peer has. left says why each of the others is left out, nil for none.
+func (r *roll) hosts(was string) (hosts []string, family string, left error) {
+	of := map[string][]string{}
+	var out []error
+	addresses := slices.Sorted(slices.Values(r.o.Peers.Addresses()))
+	for _, address := range addresses {
+		host, family, err := published(address)
+		if err != nil {
+			out = append(out, leftOut(address, err))
+			continue
+		}
+		of[family] = append(of[family], host)
+	}
+	for _, family = range []string{was, IPv4, IPv6} {
+		if len(of[family]) > 0 {
+			break
 		}
 	}
-	if len(four) == 0 {
-		four = six
+	for _, address := range addresses {
+		if _, other, err := published(address); err == nil && other != family {
+			out = append(out, leftOut(address, fmt.Errorf("the EndpointSlice holds addresses of %s", family)))
+		}
 	}
-	slices.Sort(four)
-	return slices.Compact(four)
+	slices.Sort(of[family])
+	return slices.Compact(of[family]), family, errors.Join(out...)
+}
+
+func leftOut(address string, why error) error {
+	return fmt.Errorf(
+		"the peer at %s is left out of the Service: %w: write an address of it that API servers reach in its cluster.advertise",
+		address, why)
 }

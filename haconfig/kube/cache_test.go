@@ -26,15 +26,16 @@ func TestWhatIsAskedForOftenIsReadAhead(t *testing.T) {
 		var fails atomic.Bool
 		get := func() (age, waited time.Duration, err error) {
 			began := time.Now()
-			at, err := s.get(t.Context(), netip.Prefix{}, "name", func(error) bool { return false }, func(context.Context) (time.Time, error) {
-				reads.Add(1)
-				at := time.Now()
-				time.Sleep(slow) // in a bubble
-				if fails.Load() {
-					return time.Time{}, errors.New("no answer")
-				}
-				return at, nil
-			})
+			at, err := s.get(t.Context(), netip.Prefix{}, "name", func(error) bool { return false },
+				func(context.Context) (time.Time, error) {
+					reads.Add(1)
+					at := time.Now()
+					time.Sleep(slow) // in a bubble
+					if fails.Load() {
+						return time.Time{}, errors.New("no answer")
+					}
+					return at, nil
+				})
 			return time.Since(at), time.Since(began), err
 		}
 		if _, waited, err := get(); err != nil || waited != slow {
@@ -151,7 +152,8 @@ func TestInventedNamesKeepNoOtherWaiting(t *testing.T) {
 			}()
 		}
 		for n := 0; ctx.Err() == nil; n++ {
-			for name, source := range map[string]netip.Prefix{"ns1": server1, fmt.Sprintf("new%d", n): server1, "ns2": stranger} {
+			for name, source := range map[string]netip.Prefix{
+				"ns1": server1, fmt.Sprintf("new%d", n): server1, "ns2": stranger} {
 				age, waited, err := get(t.Context(), source, name)
 				if err != nil || waited > 500*time.Millisecond || age > freshTTL {
 					t.Fatalf("invented-names: round %d, %s of %v: what is %v old after %v, %v", n, name, source, age, waited, err)

@@ -84,7 +84,7 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, k kind) error {
 	options := metav1.ListOptions{Limit: pageSize, LabelSelector: k.selector}
 	for count := 0; ; {
-		page, err := c.page(ctx, k.client, k.resource, options)
+		page, err := k.page(ctx, c, options)
 		if err != nil {
 			return err
 		}
@@ -114,13 +114,12 @@ type rawPage struct {
 	Items    []map[string]any `json:"items"`
 }
 
-func (c *Cluster) page(ctx context.Context, client *rest.RESTClient, resource string,
-	options metav1.ListOptions) (page rawPage, err error) {
+func (k kind) page(ctx context.Context, c *Cluster, options metav1.ListOptions) (page rawPage, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	text, err := client.Get().Resource(resource).SetHeader("Accept", "application/json").
+	text, err := k.client.Get().Resource(k.resource).SetHeader("Accept", "application/json").
 		VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Raw()
-	if err = c.noteAnswer(ctx, "list "+resource, err); err != nil {
+	if err = c.noteAnswer(ctx, "list "+k.resource, err); err != nil {
 		return page, err
 	}
 	return page, json.Unmarshal(text, &page)

@@ -3,9 +3,9 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,14 +146,14 @@ func TestSurroundings(t *testing.T) {
 	c, s, at := openOn(t)
 	s.usual()
 	for range 5 {
-		around, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1")
+		around, err := c.Surroundings(t.Context(), server1, "ns1")
 		if err != nil || around.Nodes != 2 || around.Annotations["a"] != "b" || len(around.Autoscalers) != 1 ||
 			around.Autoscalers[0] != (haconfig.Autoscaler{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", Max: 7}) {
 			t.Fatalf("%+v %v", around, err)
 		}
 	}
 	at.pass(freshTTL)
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{getNamespace, listScalers, listNodes} {
@@ -188,34 +188,34 @@ func TestNamespaceCannotBeRead(t *testing.T) {
 	c, s, at := openOn(t)
 	s.usual()
 	s.on(getNamespace, refuse(404, metav1.StatusReasonNotFound, `namespaces "ns1" not found`))
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil || err.Error() != `namespaces "ns1" not found` {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil || err.Error() != `namespaces "ns1" not found` {
 		t.Error(err)
 	}
 	s.usual()
 	at.pass(freshTTL)
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	s.on(getNamespace, refuse(500, metav1.StatusReasonInternalError, "etcd is away"))
 	at.pass(staleTTL - time.Millisecond)
-	if around, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil || around.Annotations["a"] != "b" {
+	if around, err := c.Surroundings(t.Context(), server1, "ns1"); err != nil || around.Annotations["a"] != "b" {
 		t.Errorf("what was read does not serve: %+v %v", around, err)
 	}
 	at.pass(errorTTL)
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil || !strings.Contains(err.Error(), "etcd is away") {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("it serves for ever: %v", err)
 	}
 	s.usual()
 	s.on(listScalers, refuse(403, metav1.StatusReasonForbidden, "may not"))
 	at.pass(errorTTL)
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil ||
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil ||
 		!strings.Contains(err.Error(), "trivet haconfig manifest") {
 		t.Errorf("what is forbidden: %v", err)
 	}
 	s.usual()
 	s.on(listNodes, refuse(500, metav1.StatusReasonInternalError, "etcd is away"))
 	at.pass(staleTTL)
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil || !strings.Contains(err.Error(), "list nodes") {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil || !strings.Contains(err.Error(), "list nodes") {
 		t.Errorf("nodes cannot be counted: %v", err)
 	}
 }
@@ -225,12 +225,12 @@ func TestNamespaceCannotBeRead(t *testing.T) {
 func TestGoneIsGone(t *testing.T) {
 	c, s, at := openOn(t)
 	s.usual()
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err != nil {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err != nil {
 		t.Fatal(err)
 	}
 	s.on(getNamespace, refuse(404, metav1.StatusReasonNotFound, `namespaces "ns1" not found`))
 	at.pass(freshTTL)
-	if _, err := c.Surroundings(t.Context(), netip.Prefix{}, "ns1"); err == nil {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil {
 		t.Error("it is taken for what it was")
 	}
 }
@@ -307,9 +307,10 @@ func TestEndpoints(t *testing.T) {
 	if err != nil || e.Version != "" || e.Service != "svc" {
 		t.Fatalf("%+v %v", e, err)
 	}
-	e.Addresses, e.Port = []string{"192.0.2.1", "192.0.2.2"}, 9443
+	e.Addresses, e.Family, e.Port = []string{"192.0.2.1", "192.0.2.2"}, haconfig.IPv4, 9443
 	slice := &discoveryv1.EndpointSlice{
-		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}}
+		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		AddressType: discoveryv1.AddressTypeIPv4}
 	s.on("POST "+all, give(slice))
 	if err := c.PutEndpoints(t.Context(), e); err != nil {
 		t.Error(err)
@@ -319,11 +320,23 @@ func TestEndpoints(t *testing.T) {
 	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.2"}}, {Addresses: []string{"192.0.2.1"}}}
 	s.on("GET "+all+"/svc", give(slice))
 	if e, err = c.Endpoints(t.Context(), "trivet", "svc"); err != nil || e.Version != "8" || e.Port != 9443 ||
-		e.Addresses[0] != "192.0.2.1" {
+		e.Addresses[0] != "192.0.2.1" || e.Family != haconfig.IPv4 {
 		t.Fatalf("%+v %v", e, err)
 	}
 	s.on("PUT "+all+"/svc", give(slice))
 	if err := c.PutEndpoints(t.Context(), e); err != nil || s.count("PUT "+all+"/svc") != 1 {
 		t.Error(err)
+	}
+	var options []byte // in protobuf
+	s.on("DELETE "+all+"/svc", func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if options, err = io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		refuse(404, metav1.StatusReasonNotFound, "gone")(w, r)
+	})
+	if err := c.DropEndpoints(t.Context(), e); err != nil ||
+		!strings.Contains(string(options), "\x12\x018") { // resourceVersion of the preconditions
+		t.Errorf("endpoints-of-another: %q, %v", options, err)
 	}
 }

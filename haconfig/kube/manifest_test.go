@@ -102,7 +102,7 @@ func TestRights(t *testing.T) {
 		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch delete]",
 		"ClusterRole [apps] [deployments statefulsets] [] [list patch]",
 	}
-	const endpoints = "Role [discovery.k8s.io] [endpointslices] [] [get create update]"
+	const endpoints = "Role [discovery.k8s.io] [endpointslices] [] [get create update delete]"
 	if got := rightsOf(t, o); !slices.Equal(got, append(slices.Clone(least), endpoints)) {
 		t.Errorf("%q", got)
 	}

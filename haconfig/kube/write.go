@@ -126,7 +126,7 @@ func (c *Cluster) Endpoints(ctx context.Context, namespace, service string) (hac
 	if err := c.noteAnswer(ctx, "get endpointslices.discovery.k8s.io "+namespace+"/"+service, err); err != nil {
 		return e, err
 	}
-	e.Version = slice.ResourceVersion
+	e.Version, e.Family = slice.ResourceVersion, string(slice.AddressType)
 	for _, one := range slice.Endpoints {
 		e.Addresses = append(e.Addresses, one.Addresses...)
 	}
@@ -147,11 +147,8 @@ func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error 
 			Namespace: e.Namespace, Name: e.Service, ResourceVersion: e.Version,
 			Labels: map[string]string{discoveryv1.LabelServiceName: e.Service, discoveryv1.LabelManagedBy: managedBy},
 		},
-		AddressType: discoveryv1.AddressTypeIPv4,
+		AddressType: discoveryv1.AddressType(e.Family),
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}},
-	}
-	if e.Six() {
-		slice.AddressType = discoveryv1.AddressTypeIPv6
 	}
 	for _, address := range e.Addresses {
 		slice.Endpoints = append(slice.Endpoints,
@@ -163,4 +160,18 @@ func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error 
 	}
 	err := request.Body(slice).MaxRetries(0).Do(ctx).Error()
 	return c.noteAnswer(ctx, verb+" endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service, err)
+}
+
+// DropEndpoints implements haconfig.Slices.
+func (c *Cluster) DropEndpoints(ctx context.Context, e haconfig.Endpoints) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &e.Version}}
+	err := c.noteAnswer(ctx, "delete endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service,
+		c.discovery.Delete().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service).Body(&options).MaxRetries(0).
+			Do(ctx).Error())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
