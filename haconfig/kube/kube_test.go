@@ -202,7 +202,8 @@ func TestNamespaceCannotBeRead(t *testing.T) {
 		t.Errorf("what was read does not serve: %+v %v", around, err)
 	}
 	at.pass(errorTTL)
-	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil || !strings.Contains(err.Error(), "etcd is away") {
+	if _, err := c.Surroundings(t.Context(), server1, "ns1"); err == nil ||
+		!strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("it serves for ever: %v", err)
 	}
 	s.usual()
