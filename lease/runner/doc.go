@@ -15,7 +15,7 @@
 //   - the guard dies: the kernel kills the program, whose parent it was, and the runner, to
 //     which all its descendants are reparented, kills the rest;
 //   - the guard is stopped: the runner kills it three quarters of a margin after the
-//     deadline, and then as above;
+//     deadline, a tenth of a second after the lease was lost to another, and then as above;
 //   - the machine sleeps: the guard waits on a timer of CLOCK_BOOTTIME, which fires at once
 //     when the machine wakes up.
 //

@@ -32,7 +32,7 @@ const (
 	releaseLimit = 3 * time.Second        // what the end of a program waits for
 	afterLoss    = time.Second            // the same when the servers were silent before
 	orderLimit   = 200 * time.Millisecond // for the guard to take a line: its pipe holds thousands
-	leastChance  = 100 * time.Millisecond // for the guard's report to be read, when this process was stopped meanwhile
+	leastChance  = 100 * time.Millisecond // for the guard to end the program and report, when no other has time left
 )
 
 // Options say what is run, and under which lease.
@@ -199,11 +199,13 @@ func (r *running) guardReport() (said report, ok bool) {
 			r.warden.writeOrder(order{verbSignal, int64(s.(syscall.Signal))})
 		case <-over:
 			over = nil
+			// The guard needs half a margin, and has half of the rest for its report.
+			chance := r.held.Deadline() + r.margin*3/4 - lease.Boottime()
 			if errors.Is(r.held.Err(), lease.ErrLost) {
 				r.warden.writeOrder(order{verb: verbKill})
+				chance = 0 // another holder may act already, and a guard that is stopped reads no order
 			}
-			// The guard needs half a margin, and has half of the rest for its report.
-			t := time.NewTimer(max(leastChance, r.held.Deadline()+r.margin*3/4-lease.Boottime()))
+			t := time.NewTimer(max(leastChance, chance))
 			defer t.Stop()
 			late = t.C
 		case <-late:

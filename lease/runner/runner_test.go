@@ -203,6 +203,25 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
+// TestTakenOverWithAStoppedGuard: the program is killed when the next renewal is refused, and
+// does not go on until the deadline of a lease that is another's.
+func TestTakenOverWithAStoppedGuard(t *testing.T) {
+	b := newBench(t)
+	r := b.worker(t, "h1", "stubborn")
+	if err := syscall.Kill(r.guard(t), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	deadline := b.Ends(name).Add(-margin)
+	b.Grant(name, "h1", time.Minute)
+	if code := r.code(t); code != codeLost {
+		t.Errorf("code %d: %s", code, r.talk)
+	}
+	b.noneLeft(t)
+	if last := b.last(t).at; !last.Before(deadline) {
+		t.Errorf("lost-with-a-stopped-guard: it went on until %v after the deadline", last.Sub(deadline))
+	}
+}
+
 // TestHeldByAnother: refused at once, or waited for until a signal comes.
 func TestHeldByAnother(t *testing.T) {
 	b := newBench(t)
