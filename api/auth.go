@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,6 +53,8 @@ const (
 	rememberFor   = 10 * time.Minute // since a password was last used; it is right without a check
 	knownFor      = 24 * time.Hour   // since then; its check does not wait for those of strangers
 	lookAtFile    = time.Second      // at most this often
+	lookAgain     = lookAtFile / 10  // after a file that would not do: it may have been read while it was written
+	keepUsers     = 10 * time.Minute // of a file that is gone or cannot be read
 	processKeyLen = 32               // bytes
 )
 
@@ -60,8 +63,9 @@ const (
 // as a MAC under a key of this process, so that a client that polls costs one
 // bcrypt and not thousands, also while others guess passwords. Checks wait in a
 // line, and all that fail take the same time. The file is read again when it
-// changes, and until that succeeds the old users count. It may be used
-// concurrently.
+// changes: its good lines count and no others, or a stolen password would be good for
+// as long as the file is damaged or has no user. Of a file that cannot be read the
+// users count for keepUsers. It may be used concurrently.
 type BasicAuth struct {
 	path    string
 	readers []string // users who only read; all others may do everything
@@ -72,8 +76,9 @@ type BasicAuth struct {
 
 	users    atomic.Pointer[users]
 	opened   time.Time
-	nextLook atomic.Int64 // ns since opened
-	broken   atomic.Bool  // the last look failed, and that was logged
+	nextLook atomic.Int64          // ns since opened
+	lastRead atomic.Int64          // the same: when the users were what the file says
+	unread   atomic.Pointer[error] // of the last look, and that was logged
 
 	queue   *admission.Line
 	sources *admission.Known
@@ -93,6 +98,9 @@ func NewBasicAuth(path string, readers []string, now func() time.Time, random io
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
 	}
 	u, err := readUsers(path)
+	if err == nil {
+		err = errors.Join(u.wrong...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +138,7 @@ func (b *BasicAuth) Identify(r *http.Request, sender netip.Addr) (Caller, error)
 	if !ok {
 		return Caller{}, errUnauthorized()
 	}
-	b.rereadFile()
+	b.Look()
 	ok, err := b.check(r.Context(), admission.SourceOf(sender), name, password)
 	if err != nil {
 		return Caller{}, err
@@ -149,8 +157,7 @@ func errUnauthorized() error { return refuse(http.StatusUnauthorized, "Authentic
 // check compares a password. The time that a failure takes does not depend on
 // whether the user is known.
 func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, password string) (bool, error) {
-	table := b.users.Load()
-	u, mac, now := table.byName[name], b.mac(name, password), b.now()
+	u, mac, now := b.users.Load().byName[name], b.mac(name, password), b.now()
 	if b.remembers(u, mac, now) {
 		b.sources.Vouch(source, now)
 		return true, nil
@@ -160,6 +167,9 @@ func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, passwo
 		return false, refuse(http.StatusServiceUnavailable, "Too many passwords are being checked; try again")
 	}
 	defer b.queue.Leave(source)
+	b.Look() // the wait may have been long, and the user be taken out
+	table := b.users.Load()
+	u = table.byName[name]
 	if now = b.now(); b.remembers(u, mac, now) { // another request had the same checked meanwhile
 		return true, nil
 	}
@@ -235,33 +245,79 @@ func (v *verified) usedWithin(limit, at time.Duration) bool {
 	return v != nil && at-time.Duration(v.used.Load()) < limit
 }
 
-// rereadFile reads the file again if it is another one than was read. What is remembered
-// of a user stays for as long as the hash does.
-func (b *BasicAuth) rereadFile() {
+// Look reads the file again if it is another one than was read. It may wait for a file
+// system.
+func (b *BasicAuth) Look() {
 	since, next := int64(b.now().Sub(b.opened)), b.nextLook.Load()
 	if since < next || !b.nextLook.CompareAndSwap(next, since+int64(lookAtFile)) {
 		return
 	}
 	info, err := os.Stat(b.path)
 	if err == nil && b.users.Load().of(info) {
-		b.broken.Store(false)
+		b.unread.Store(nil)
+		b.lastRead.Store(since)
 		return
 	}
 	fresh, err := readUsers(b.path)
 	if err != nil {
-		if !b.broken.Swap(true) {
-			b.logger.Error("reload users failed, keeping those read before", "file", b.path, "err", err)
-		}
+		b.nextLook.Store(since + int64(lookAgain))
+		b.outlive(since, err)
 		return
 	}
-	b.broken.Store(false)
+	b.unread.Store(nil)
+	b.lastRead.Store(since)
+	b.takeUsers(fresh)
+	if len(fresh.wrong) > 0 {
+		b.nextLook.Store(since + int64(lookAgain))
+	}
+}
+
+// outlive ends the users of a file that cannot be read, when it could not be for keepUsers.
+func (b *BasicAuth) outlive(since int64, err error) {
+	if b.unread.Swap(&err) == nil {
+		b.logger.Error("reload users failed, keeping those read before for 10 minutes", "file", b.path, "err", err)
+	}
+	before := b.users.Load()
+	if time.Duration(since-b.lastRead.Load()) < keepUsers || len(before.byName) == 0 {
+		return
+	}
+	b.users.Store(&users{cost: before.cost, dearest: before.dearest})
+	b.logger.Error("refusing all users: their file could not be read for 10 minutes", "file", b.path, "err", err)
+}
+
+// takeUsers puts the users of a file in force. What is remembered of one stays for as long as
+// the hash does.
+func (b *BasicAuth) takeUsers(fresh *users) {
 	before := b.users.Load()
 	for name, now := range fresh.byName {
 		if was := before.byName[name]; was != nil && bytes.Equal(was.hash, now.hash) {
 			now.verified.Store(was.verified.Load())
 		}
 	}
+	if len(fresh.byName) == 0 { // a failed login still takes its time
+		fresh.cost, fresh.dearest = before.cost, before.dearest
+	}
 	b.users.Store(fresh)
 	b.missReaders(fresh)
+	if err := errors.Join(fresh.wrong...); err != nil {
+		b.logger.Error("file of users is damaged; only its good lines count", "file", b.path, "count", len(fresh.byName),
+			"err", err)
+		return
+	}
 	b.logger.Info("users reloaded", "file", b.path, "count", len(fresh.byName))
+}
+
+// Fault is what is wrong with the file, as of the last look, and whom that keeps out; nil
+// if nothing is.
+func (b *BasicAuth) Fault() error {
+	u := b.users.Load()
+	switch err := b.unread.Load(); {
+	case err != nil && len(u.byName) == 0:
+		return fmt.Errorf("%w; no user is let in", *err)
+	case err != nil:
+		return fmt.Errorf("%w; 10 minutes after it was last read no user is let in", *err)
+	case len(u.wrong) > 0:
+		return fmt.Errorf("%w; only the users of good lines are let in, %d", u.wrong[0], len(u.byName))
+	}
+	return nil
 }

@@ -180,9 +180,9 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	if err := authorize(t, b, "admin", "changed"); err != nil {
 		t.Errorf("the new password: %v", err)
 	}
-	replace("broken\n")
+	replace("broken\n" + line(t, "admin", "changed"))
 	if err := authorize(t, b, "admin", "changed"); err != nil {
-		t.Errorf("a broken file locked everybody out: %v", err)
+		t.Errorf("a broken line locked everybody out: %v", err)
 	}
 	replace(line(t, "other", "secret"))
 	if err := authorize(t, b, "admin", "changed"); status(err) != 401 {
@@ -191,6 +191,90 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	if err := authorize(t, b, "other", "secret"); err != nil {
 		t.Errorf("a user who was added: %v", err)
 	}
+}
+
+// A password is good for as long as its user's line stands in the file, also where no other user
+// is left or another line is damaged. Only a file that cannot be read keeps its users, for ten
+// minutes. Then the operator is told.
+func TestWhoIsTakenOutIsRefused(t *testing.T) {
+	admin, other := line(t, "admin", "stolen"), line(t, "other", "good")
+	holds := func(text string) func(t *testing.T, file string) {
+		return func(t *testing.T, file string) { write(t, file, text) }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, file string)
+		keeps  time.Duration // before that the users count
+		told   string
+		other  int // the status of the other user in the end
+	}{
+		{"the last user is removed", holds(""), 0, "no user is in it", 401},
+		{"another line is damaged", holds("bob:{SHA}x\n" + other), 0, "only bcrypt", 0},
+		{"its line is damaged", holds(admin[:40] + "\n" + other), 0, "only bcrypt", 0},
+		{"it is there twice", holds(admin + line(t, "admin", "changed") + other), 0, "is there twice", 0},
+		{"the file is deleted", func(t *testing.T, file string) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}, keepUsers, "no such file", 401},
+		{"the file is too long", holds(other + strings.Repeat("#", maxSmallFile)), keepUsers, "more than", 401},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, now := testAuth(t), time.Now()
+			b.opened, b.now = now, func() time.Time { return now }
+			replace := func(change func(t *testing.T, file string)) {
+				change(t, b.path)
+				now = now.Add(lookAtFile)
+			}
+			replace(holds(admin + other))
+			if err := authorize(t, b, "admin", "stolen"); err != nil || b.Fault() != nil {
+				t.Fatalf("before: %v, %v", err, b.Fault())
+			}
+			replace(c.change)
+			if c.keeps > 0 {
+				if err := authorize(t, b, "admin", "stolen"); err != nil {
+					t.Errorf("file-is-gone-for-a-moment: %v", err)
+				}
+				now = now.Add(c.keeps)
+			}
+			if err := authorize(t, b, "admin", "stolen"); status(err) != 401 {
+				t.Errorf("stolen-password-stays-good: %v", err)
+			}
+			if err := authorize(t, b, "other", "good"); status(err) != c.other {
+				t.Errorf("others: %v, want %d", err, c.other)
+			}
+			if err := b.Fault(); err == nil || !strings.Contains(err.Error(), c.told) || !strings.Contains(err.Error(), b.path) {
+				t.Errorf("users-are-refused-untold: %v", err)
+			}
+			replace(holds(admin))
+			if err := authorize(t, b, "admin", "stolen"); err != nil || b.Fault() != nil {
+				t.Errorf("mended: %v, %v", err, b.Fault())
+			}
+		})
+	}
+}
+
+// TestWhoIsTakenOutWhileItWaits: a check judges by the file of when its turn comes.
+func TestWhoIsTakenOutWhileItWaits(t *testing.T) {
+	b := testAuth(t)
+	write(t, b.path, line(t, "admin", "secret")+line(t, "other", "good"))
+	synctest.Test(t, func(t *testing.T) {
+		b.now, b.opened = time.Now, time.Now()
+		compare := b.compare
+		b.compare = func(hash, password []byte) error {
+			time.Sleep(10 * time.Second) // in a bubble
+			return compare(hash, password)
+		}
+		go func() { _ = authorize(t, b, "admin", "guess") }()
+		synctest.Wait()
+		waits := make(chan error, 1)
+		go func() { waits <- authorize(t, b, "other", "good") }()
+		synctest.Wait()
+		write(t, b.path, line(t, "admin", "secret"))
+		if err := <-waits; status(err) != 401 {
+			t.Errorf("judged-by-an-old-file: %v", err)
+		}
+	})
 }
 
 // Guessing is bounded: one comparison at a time, few that wait, and those not

@@ -23,10 +23,11 @@ const (
 
 // users is what a file said when it was read.
 type users struct {
-	file    os.FileInfo
+	file    os.FileInfo // nil: they are no file's
 	byName  map[string]*user
-	dearest []byte // one of the hashes with the highest cost
-	cost    int    // of that
+	dearest []byte  // one of the hashes with the highest cost
+	cost    int     // of that
+	wrong   []error // each line that is wrong, not the first alone, or that there is no user
 }
 
 type user struct {
@@ -44,30 +45,33 @@ func (u *users) decoy(cost int) []byte {
 
 // of reports whether the users come from the file as it is now.
 func (u *users) of(now os.FileInfo) bool {
-	return sameFile(u.file, now)
+	return u.file != nil && sameFile(u.file, now)
 }
 
 // readUsers reads a file of lines `name:hash`. Empty lines and those that begin
-// with # say nothing. The error has every line that is wrong, not the first alone.
+// with # say nothing. A name with two hashes is no user: one of them may be the stolen one.
 func readUsers(path string) (*users, error) {
 	text, info, err := bounds.ReadFile(path, maxSmallFile)
 	if err != nil {
 		return nil, fmt.Errorf("users of the API: %w", err)
 	}
 	u := &users{file: info, byName: make(map[string]*user)}
-	var wrong []error
+	var twice []string
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
 		name, hash, cost, err := parseUser(strings.TrimSpace(string(line)))
 		switch {
 		case err != nil:
-			wrong = append(wrong, fmt.Errorf("%s:%d: %w", path, number, err))
+			u.wrong = append(u.wrong, fmt.Errorf("%s:%d: %w", path, number, err))
 			continue
 		case name == "":
 			continue
 		case u.byName[name] != nil:
-			wrong = append(wrong, fmt.Errorf("%s:%d: user %q is there twice; keep one line", path, number, name))
+			u.wrong = append(u.wrong, fmt.Errorf("%s:%d: user %q is there twice; keep one line", path, number, name))
+			if string(u.byName[name].hash) != hash {
+				twice = append(twice, name)
+			}
 			continue
 		}
 		u.byName[name] = &user{hash: []byte(hash), cost: cost}
@@ -75,10 +79,13 @@ func readUsers(path string) (*users, error) {
 			u.cost, u.dearest = cost, []byte(hash)
 		}
 	}
-	if wrong == nil && len(u.byName) == 0 {
-		wrong = append(wrong, fmt.Errorf("%s: no user is in it; add one with htpasswd -B", path))
+	for _, name := range twice {
+		delete(u.byName, name)
 	}
-	return u, errors.Join(wrong...)
+	if len(u.wrong) == 0 && len(u.byName) == 0 {
+		u.wrong = append(u.wrong, fmt.Errorf("%s: no user is in it; add one with htpasswd -B", path))
+	}
+	return u, nil
 }
 
 // parseUser reads one line; name is empty where the line says nothing.

@@ -88,6 +88,24 @@ func (d *doorway) keystoneAway() error {
 	return nil
 }
 
+// lookAtUsers reads the file of http_basic's users again, as every caller does: a fault of it
+// is told before one comes.
+func (d *doorway) lookAtUsers() {
+	if basic, ok := d.keeper().auth.(*api.BasicAuth); ok {
+		basic.Look()
+	}
+}
+
+// userWarnings are for status: that users are refused for what is wrong with their file.
+func (d *doorway) userWarnings() []api.Warning {
+	basic, ok := d.keeper().auth.(*api.BasicAuth)
+	if !ok || basic.Fault() == nil {
+		return nil
+	}
+	return []api.Warning{{Code: "file_unusable", Text: fmt.Sprintf("api.http_basic_auth_user_file: %v", basic.Fault()),
+		Remedy: "mend the file with htpasswd -B, or copy that of another host"}}
+}
+
 // register adds a figure where Keystone is asked, and nothing elsewhere: a
 // constant 1 would pass for an answer.
 func (d *doorway) register(r prometheus.Registerer) {

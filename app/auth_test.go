@@ -5,12 +5,15 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -63,6 +66,38 @@ func TestKeystoneAway(t *testing.T) {
 	}
 	if up, there := figures(t, d)["trivet_keystone_up"]; up != 0 || !there {
 		t.Errorf("trivet_keystone_up is %v, there: %v", up, there)
+	}
+}
+
+// TestRefusedUsersAreTold: status says that users are refused for what is wrong with their file,
+// before one of them comes.
+func TestRefusedUsersAreTold(t *testing.T) {
+	line, err := api.NewUser("admin", "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, now := config.Default(), time.Now()
+	c.API.AuthStrategy, c.API.HTTPBasicAuthUserFile = "http_basic", filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(c.API.HTTPBasicAuthUserFile, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Wall: func() time.Time { return now }, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)}
+	k, err := o.openAuth(c.API)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doorway{first: k}
+	if d.lookAtUsers(); d.userWarnings() != nil {
+		t.Errorf("a good file: %+v", d.userWarnings())
+	}
+	if err := os.WriteFile(c.API.HTTPBasicAuthUserFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	d.lookAtUsers()
+	if w := d.userWarnings(); len(w) != 1 || w[0].Code != "file_unusable" || w[0].Remedy == "" ||
+		!strings.Contains(w[0].Text, "no user is in it") {
+		t.Errorf("users-are-refused-untold: %+v", w)
 	}
 }
 

@@ -157,9 +157,9 @@ type fileWatch struct {
 	faults []FileFault // of the two newest
 }
 
-// Run looks every fileLook until ctx ends, at the files of the configuration in force. What
-// they name is read when that changes, as the peer does.
-func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config) {
+// Run looks every fileLook until ctx ends, at the files of the configuration in force, and calls
+// also. What they name is read when that changes, as the peer does.
+func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config, also func()) {
 	now := conf()
 	files := Files(*now)
 	for range pace.Every(ctx, fileLook) {
@@ -167,6 +167,7 @@ func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config) {
 			now, files = c, Files(*c)
 		}
 		w.checkFiles(files)
+		also()
 	}
 }
 

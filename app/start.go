@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/google/uuid"
@@ -104,9 +105,11 @@ func (p *Peer) newSelf() *health.Self {
 		More: health.Warnings{Keys: func(v fsm.View) []api.Warning {
 			return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall())
 		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,
-			Receivers:     func() []api.Warning { return receiverWarnings(p.receivers, p.opts.Wall) },
-			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) },
-			Ramdisks:      p.serving.ramdisks.warnings},
+			Receivers: func() []api.Warning { return receiverWarnings(p.receivers, p.opts.Wall) },
+			Configuration: func() []api.Warning {
+				return slices.Concat(p.conf.Warnings(), p.used.warnings(), p.serving.userWarnings())
+			},
+			Ramdisks: p.serving.ramdisks.warnings},
 	}
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller,
@@ -278,7 +281,7 @@ func (p *Peer) startServices(keys cluster.Ring) {
 	running.Go(func() { p.ballast.Run(ctx) })
 	running.Go(func() { p.serving.files.Run(ctx) })
 	running.Go(func() { p.backups.Run(ctx) })
-	running.Go(func() { p.used.Run(ctx, p.conf.Conf.Load) })
+	running.Go(func() { p.used.Run(ctx, p.conf.Conf.Load, p.serving.lookAtUsers) })
 	running.Go(func() { p.recorder.Run(ctx) })
 	if port := p.serving.ramdisks; port != nil {
 		running.Go(func() { port.Run(ctx) })
