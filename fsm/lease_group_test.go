@@ -49,28 +49,40 @@ func TestGroupIsOfThoseWhoHoldTheirLeases(t *testing.T) {
 	r.wantGroup("db")
 }
 
-// TestGroupsThatHaveNotChanged are known to be the same, whatever else goes on, and
-// others are not.
+// TestGroupsThatHaveNotChanged are known to be the same, whatever else goes on, also in other
+// groups, and others are not.
 func TestGroupsThatHaveNotChanged(t *testing.T) {
 	r := newRig(t)
 	a := r.joined("web", "a")
 	before := r.view()
+	same := func(want bool, what string) {
+		t.Helper()
+		if r.view().SameGroup(before, "web") != want {
+			t.Errorf("group-has-changed: %s: the group is the same: %v", what, !want)
+		}
+		before = r.view()
+	}
 	r.must(leases.Renew{Name: "a", Holder: "host", Token: a})
-	r.must(leases.Grant{Name: "b", Holder: "host", TTL: time.Minute})
+	b := r.must(leases.Grant{Name: "b", Holder: "host", TTL: time.Minute}).Token
 	r.refused(Fenced, Header{}, leases.JoinGroup{Component: "web", ID: "b", Lease: "b", Token: a})
-	if !r.view().SameGroups(before) {
-		t.Error("they are taken to have changed")
-	}
+	same(true, "leases and a refusal")
+	r.must(leases.JoinGroup{Component: "web2", ID: "b", Lease: "b", Token: b})
+	r.must(leases.LeaveGroup{Component: "web2", ID: "b", Lease: "b", Token: b})
+	same(true, "another group")
 	r.must(leases.JoinGroup{Component: "web", ID: "a", Lease: "a", Token: a, Metadata: "new"})
-	if r.view().SameGroups(before) {
-		t.Error("another text of a member is no change")
-	}
-	before = r.view()
+	same(false, "another text of a member")
+	r.must(leases.JoinGroup{Component: "web", ID: "b", Lease: "b", Token: b})
+	same(false, "a second member")
+	r.must(leases.LeaveGroup{Component: "web", ID: "b", Lease: "b", Token: b})
+	same(false, "one that leaves")
 	r.pass(11 * time.Second)
 	r.must(Probe{})
-	if r.view().SameGroups(before) {
-		t.Error("the end of a member is no change")
-	}
+	same(false, "the end of the last member's lease")
+	a = r.joined("web", "a")
+	same(false, "a first member")
+	r.must(leases.Release{Name: "a", Holder: "host", Token: a})
+	r.joined("web", "a")
+	same(false, "a member that is back under another token")
 }
 
 func TestGroupIDBelongsToOneLease(t *testing.T) {

@@ -111,10 +111,10 @@ func (v View) Leadership() entry.Leadership { return v.data.shared.Lead }
 // Requests returns how many results the request table keeps.
 func (v View) Requests() int { return v.data.requests.byID.Size() }
 
-// SameGroups says that no group has changed since an earlier view. It may fail to say so
-// of views before and after a snapshot.
-func (v View) SameGroups(earlier View) bool {
-	return leases.SameGroups(&v.leaseTables, &earlier.leaseTables)
+// SameGroup says that a component's members have not changed since an earlier view. It may
+// fail to say so of views before and after a snapshot.
+func (v View) SameGroup(earlier View, component string) bool {
+	return leases.SameGroup(&v.leaseTables, &earlier.leaseTables, component)
 }
 
 // RelayRepeated finds the relay that a document repeats, were it accepted now.

@@ -17,6 +17,7 @@ import (
 type Group struct {
 	Members []leases.GroupMember // in the order of their IDs
 	Index   uint64
+	tag     string // "" if it is not known yet
 }
 
 // Join makes an instance one of its component, for as long as its lease is held.
@@ -49,23 +50,21 @@ func (s *Service) WatchGroup(ctx context.Context, component, tag string, wait ti
 	if wait < 0 || wait > MaxWait {
 		return Group{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
 	}
-	if err := s.waitForView(ctx, wait, otherThan(component, tag)); err != nil {
+	watched := s.groups.watch(component)
+	defer s.groups.leave(watched)
+	changed := func(v fsm.View) bool { now, _ := watched.tagAt(v); return now != tag }
+	if err := s.waitForView(ctx, wait, changed); err != nil {
 		return Group{}, err
 	}
-	return s.Group(ctx, component, Linearizable)
-}
-
-// otherThan says of each view whether the group has another tag. Most entries of the
-// log change no group, and members are many: those are passed over.
-func otherThan(component, tag string) func(fsm.View) bool {
-	var looked *fsm.View
-	return func(v fsm.View) bool {
-		if looked != nil && v.SameGroups(*looked) {
-			return false
-		}
-		looked = &v
-		return groupIn(v, component).Tag() != tag
+	v, err := s.view(ctx, Linearizable)
+	if err != nil {
+		return Group{}, err
 	}
+	g := groupIn(v, component)
+	if now, exact := watched.tagAt(v); exact {
+		g.tag = now
+	}
+	return g, nil
 }
 
 // After returns the members whose IDs come after another ID.
@@ -77,8 +76,15 @@ func (g Group) After(id string) []leases.GroupMember {
 // Tag stands for who is there: two groups with equal tags have the same members
 // under the same leases, who say the same of themselves.
 func (g Group) Tag() string {
+	if g.tag != "" {
+		return g.tag
+	}
+	return tagOf(g.Members)
+}
+
+func tagOf(members []leases.GroupMember) string {
 	sum := sha256.New()
-	for _, m := range g.Members {
+	for _, m := range members {
 		writePart(sum, m.ID)
 		writePart(sum, m.Lease)
 		writePart(sum, m.Metadata)

@@ -55,8 +55,9 @@ type Options struct {
 // methods may be called concurrently. Errors are *fsm.Error, *Held, and those of the
 // log when there is no quorum or the outcome is unknown.
 type Service struct {
-	o     Options
-	steps *stepCommitter
+	o      Options
+	steps  *stepCommitter
+	groups *watchedGroups
 }
 
 // New returns a service. Close ends it.
@@ -64,7 +65,7 @@ func New(o Options) *Service {
 	if o.Leader == nil {
 		o.Leader = alone{}
 	}
-	return &Service{o: o, steps: newStepCommitter(o)}
+	return &Service{o: o, steps: newStepCommitter(o), groups: newWatchedGroups()}
 }
 
 // Close ends the renewals and releases under way, whose outcome stays unknown, and

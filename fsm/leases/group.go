@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -26,10 +27,24 @@ type GroupMember struct {
 type groups struct {
 	members table.Of[GroupMember] // by component and ID
 	byLease table.Of[table.None]  // lease, component and ID
+	changes table.Of[*change]     // the last one, by component; of those that have members
 }
 
+// change is one of a group. Only its address counts, which no snapshot keeps.
+type change struct{ _ byte }
+
 func newGroups() groups {
-	return groups{members: table.New[GroupMember](), byLease: table.New[table.None]()}
+	return groups{members: table.New[GroupMember](), byLease: table.New[table.None](), changes: table.New[*change]()}
+}
+
+// changed notes that a component's members are others than before.
+func (g *groups) changed(component string) {
+	prefix := pathKey(component, "")
+	if key, ok := g.members.From(prefix); ok && bytes.HasPrefix(key, prefix) {
+		g.changes.Put([]byte(component), new(change))
+		return
+	}
+	g.changes.Drop([]byte(component))
 }
 
 // pathKey joins texts that hold no zero byte, so that what begins with the first
@@ -49,12 +64,14 @@ func (g *groups) put(m GroupMember) {
 	g.drop(m.Component, m.ID)
 	g.members.Put(pathKey(m.Component, m.ID), m)
 	g.byLease.Put(pathKey(m.Lease, m.Component, m.ID), table.None{})
+	g.changed(m.Component)
 }
 
 func (g *groups) drop(component, id string) {
 	if old, ok := g.members.Get(pathKey(component, id)); ok {
 		g.members.Drop(pathKey(component, id))
 		g.byLease.Drop(pathKey(old.Lease, component, id))
+		g.changed(component)
 	}
 }
 
@@ -66,7 +83,10 @@ func (g *groups) leave(lease string) {
 		ended = append(ended, key)
 	}
 	for _, key := range ended {
-		g.members.Drop(key[len(prefix):])
+		member := key[len(prefix):]
+		g.members.Drop(member)
+		component, _, _ := bytes.Cut(member, []byte{0})
+		g.changed(string(component))
 	}
 	g.byLease.DropAll(ended)
 }
@@ -146,9 +166,13 @@ func applyLeaveGroup(t Txn, c LeaveGroup) entry.Result {
 	return entry.Done()
 }
 
-// SameGroups says that no group has changed between two states. It may fail to say so of
-// states before and after a snapshot.
-func SameGroups(a, b *Tables) bool { return a.groups.members.Same(b.groups.members) }
+// SameGroup says that a component's members have not changed between two states. It may fail
+// to say so of states before and after a snapshot.
+func SameGroup(a, b *Tables, component string) bool {
+	one, _ := a.groups.changes.Get([]byte(component))
+	other, _ := b.groups.changes.Get([]byte(component))
+	return one == other
+}
 
 // Group returns the members of a component that are there, in the order of their
 // IDs.
