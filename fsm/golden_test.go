@@ -44,10 +44,10 @@ func TestBytesStayTheSame(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"log":       "ec04bfecab0bb0d4c5d6b9de08333255136e5b5de0affdfdd27f85d890109eb1",
-		"state":     "da7dad033ee4f44df920707135308f9fa9cba4bdb576fc686af2e2a196b59167",
-		"dump":      "50d43f2d04312544d95ca7c32ca53607e04d86e915eb882fe9e26c979eb0e4ae",
-		"adopted":   "6b344058b9e70b235376ac81a2865f8d2ac264c52ccef2dcd0676e2f1097298a",
-		"refounded": "7f22abd9567a6e4f81bf3fcc5cba0e09ba44929af27b5365b900f4943cba3499",
+		"state":     "1d0ba7fa656dc9b89e149029ac6d5427936b3c946755d03056039dfdd8729a1f",
+		"dump":      "e5c868214675d6912bcf04b114d4a9cc1b4ea1c2891b83565aaf7f1bc792c3d9",
+		"adopted":   "6689239ff2733397b0614c1fa9c8ed3ae0d0fa52da6d7cde6e595080c7dac64a",
+		"refounded": "5f49398c4a4b97fe64808e9ab18cc5989c28dde39f9ee3a2e28feeeb3d516fa5",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {
