@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,17 +15,33 @@ import (
 
 // slowIronic inspects many nodes, and answers each question for ports after a while.
 type slowIronic struct {
+	mu    sync.Mutex
 	nodes []string
 	each  time.Duration
 	odd   map[string]bool // nodes whose ports it does not tell
-	away  atomic.Bool     // it lists nothing
+	away  bool            // it lists nothing
+}
+
+// becomes changes what it says.
+func (s *slowIronic) becomes(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 func (s *slowIronic) Inspected(context.Context) ([]string, error) {
-	if s.away.Load() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
 		return nil, errors.New("no answer from Ironic")
 	}
 	return slices.Clone(s.nodes), nil
+}
+
+func (s *slowIronic) isOdd(node string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.odd[node]
 }
 
 func (s *slowIronic) MACs(ctx context.Context, node string) ([]string, error) {
@@ -34,7 +50,7 @@ func (s *slowIronic) MACs(ctx context.Context, node string) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if s.odd[node] {
+	if s.isOdd(node) {
 		return nil, errors.New("GET ports?node=…: 500 Internal Server Error")
 	}
 	return []string{macOf(node)}, nil
@@ -82,7 +98,7 @@ func TestManyInspectionsAreFollowed(t *testing.T) {
 					t.Errorf("nobody-is-let-in: after %v %d of 400 machines may boot", 600*each, got)
 				}
 				fresh := inspectedA[:24] + "eeeeeeeeeeee"
-				ironic.nodes = append(ironic.nodes[1:], fresh)
+				ironic.becomes(func() { ironic.nodes = append(ironic.nodes[1:], fresh) })
 				time.Sleep(portsPause + inspectedEvery + 2*each) // in a bubble
 				v, _ = r.Changed()
 				if !v.Allowed(macOf(fresh)) || v.Allowed(macOf(manyNodes(1)[0])) {
@@ -109,7 +125,8 @@ func TestOneOddInspectionKeepsNoOther(t *testing.T) {
 				ended, odd, oddToo, begins := nodes[0], nodes[1], nodes[2], nodes[3:]
 				r.followed(&slowIronic{nodes: []string{ended, odd}}, 500*time.Millisecond)
 				are := map[string]bool{odd: true, oddToo: true}
-				ironic := &hangingIronic{slowIronic{nodes: append([]string{odd, oddToo}, begins...), odd: are}, hangs}
+				ironic := &hangingIronic{hangs: hangs}
+				ironic.nodes, ironic.odd = append([]string{odd, oddToo}, begins...), are
 				ctx, cancel := context.WithCancel(t.Context())
 				follow := NewFollow(ironic, r, msgcheck.Logger(t))
 				done := make(chan struct{})
@@ -133,12 +150,12 @@ func TestOneOddInspectionKeepsNoOther(t *testing.T) {
 				if err := follow.Err(); err == nil {
 					t.Error("one-node-stops-all: that the ports of a node cannot be listed is not told")
 				}
-				ironic.odd = nil
+				ironic.becomes(func() { ironic.odd = nil })
 				time.Sleep(2 * portsLimit) // in a bubble
 				if err := follow.Err(); err != nil {
 					t.Errorf("told after it ended: %v", err)
 				}
-				ironic.odd = are
+				ironic.becomes(func() { ironic.odd = are })
 				time.Sleep(time.Minute) // in a bubble
 				cancel()
 				<-done
@@ -157,7 +174,7 @@ type hangingIronic struct {
 }
 
 func (h *hangingIronic) MACs(ctx context.Context, node string) ([]string, error) {
-	if h.hangs && h.odd[node] {
+	if h.hangs && h.isOdd(node) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

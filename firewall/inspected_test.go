@@ -168,11 +168,10 @@ func TestFollowTellsAfterWhatInspectionsBegan(t *testing.T) {
 		time.Sleep(5 * time.Second) // in a bubble
 		v, _ := r.Changed()
 		looked := fencing.At(v.Base(), v.Index())
-		ironic.away.Store(true)
+		ironic.becomes(func() { ironic.away = true })
 		time.Sleep(time.Minute) // in a bubble
 		r.lead()                // entries that Ironic was not asked after
-		ironic.nodes = append(ironic.nodes, later)
-		ironic.away.Store(false)
+		ironic.becomes(func() { ironic.nodes, ironic.away = append(ironic.nodes, later), false })
 		time.Sleep(5 * time.Second) // in a bubble
 		v, _ = r.Changed()
 		a, _ := v.Inspected(first)
