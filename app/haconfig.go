@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -272,9 +273,10 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	})
 	p.serving.start(ln, httpserver.New(p.serving.public(admission.Webhook, reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())
-	p.opened.addFunc("haconfig caches", stop)
+	var running sync.WaitGroup
+	p.opened.addFunc("haconfig caches", func() { stop(); running.Wait() }) // before the clusters are closed
 	for _, of := range c.clusters {
-		p.serving.running.Go(func() { of.kube.Run(run) })
+		running.Go(func() { of.kube.Run(run) })
 	}
 	return nil
 }
