@@ -67,7 +67,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 func scriptAddresses(t *testing.T, env *testscript.Env) {
 	env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
 	env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
-	env.Setenv("TRIVET_IRONIC_RETRIES", "0") // no Ironic answers here
+	env.Setenv("NO_IRONIC", testenv.FreePort(t)) // serve asks there: Ironic's own port may be in use on this host
+	env.Setenv("TRIVET_IRONIC_RETRIES", "0")
 	env.Setenv("TRIVET_IRONIC_TIMEOUT", "100ms")
 	for _, name := range []string{"API", "CLUSTER", "GOSSIP"} {
 		env.Setenv("TRIVET_"+name+"_LISTEN", testenv.FreePort(t))
@@ -160,6 +161,9 @@ func startDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.log, s.code = stop, &said{}, make(chan int, 1) // one code
 	p := s.program(ts, strings.NewReader(""), io.Discard, s.log)
+	if none := ts.Getenv("NO_IRONIC"); none != "" {
+		p.Env = append(p.Env, "TRIVET_IRONIC_ENDPOINT=http://"+none)
+	}
 	p.Env = append(p.Env, "TRIVET_FIREWALL_DRIVER=noop", // the filter of the tester's own host stays as it is
 		"GOGC=100") // so does the collector of this process, which is not a daemon's
 	ended := s.code
