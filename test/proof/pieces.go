@@ -119,7 +119,7 @@ func pieces() []piece {
 		{
 			name: "faults", unit: "faults of the record shown again, each by the test that guards its mend",
 			other:  []string{"go", "run", "./test/mutants", "-fault", "all", "-part", partMark + "/10"},
-			counts: "mutants.caught", goal: 192, limit: 3 * time.Hour,
+			counts: "mutants.caught", goal: 236, limit: 3 * time.Hour,
 		},
 	}
 }
