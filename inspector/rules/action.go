@@ -223,27 +223,31 @@ func extendAttribute(ctx context.Context, r *run, p params) error {
 	if err != nil {
 		return err
 	}
-	op, inside := "replace", &document.Parts{}
+	op, longer := "replace", collection{kind: document.List}
+	var there []*document.Value
 	switch {
 	case old == nil:
 		op = "add"
 	case old.Kind() != document.List:
 		return document.Raise("AttributeError", "'%v' object has no attribute 'append'", old.Kind())
 	default:
-		if inside, err = old.Split(); err != nil {
+		inside, err := old.Split()
+		if err != nil {
 			return err
 		}
+		there = inside.Values
 	}
 	if !p["unique"].Empty() {
-		if there, err := document.Contains(inside.Values, p["value"]); err != nil || there {
+		if known, err := document.Contains(there, p["value"]); err != nil || known {
 			return err
 		}
 	}
-	longer, err := joined(document.List, &document.Parts{Values: append(slices.Clip(inside.Values), p["value"])})
-	if err != nil {
-		return err
+	for _, v := range append(slices.Clip(there), p["value"]) {
+		if err := longer.add("", v); err != nil {
+			return err
+		}
 	}
-	return r.patch(ctx, op, path, longer, r.task.PatchNode)
+	return r.patch(ctx, op, path, longer.value(), r.task.PatchNode)
 }
 
 // attribute returns what the node has at a path without slashes at its ends,

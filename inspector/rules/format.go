@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -227,39 +228,52 @@ func formatAll(v *document.Value, fillIn func(text string) (string, error)) (*do
 	if err != nil {
 		return nil, err
 	}
-	out := &document.Parts{}
+	whole := collection{kind: v.Kind()}
 	for i, kid := range inside.Values {
+		name := ""
 		if inside.Names != nil {
-			name, err := fillIn(inside.Names[i])
-			if err != nil {
+			if name, err = fillIn(inside.Names[i]); err != nil {
 				return nil, err
 			}
-			out.Names = append(out.Names, name)
 		}
 		formatted, err := formatAll(kid, fillIn)
 		if err != nil {
 			return nil, err
 		}
-		out.Values = append(out.Values, formatted)
+		if err := whole.add(name, formatted); err != nil {
+			return nil, err
+		}
 	}
-	return joined(v.Kind(), out)
+	return whole.value(), nil
 }
 
-// joined makes a list or dict of what it shall hold; of a name that occurs twice
-// the last value counts.
-func joined(k document.Kind, inside *document.Parts) (*document.Value, error) {
-	raw := []byte{map[document.Kind]byte{document.List: '[', document.Dict: '{'}[k]}
-	for i, kid := range inside.Values {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		if k == document.Dict {
-			raw = append(append(raw, document.Quote(inside.Names[i])...), ':')
-		}
-		raw = append(raw, kid.Raw()...)
-		if len(raw) > 4*maxFormatted {
-			return nil, document.Failed("A value has more than %d bytes when it is formatted", 4*maxFormatted)
-		}
+// collection is a list or dict that is made value by value. Its size is looked at with each,
+// since a rule may name a long text thousands of times. Of a name that occurs twice the last
+// value counts.
+type collection struct {
+	kind document.Kind
+	raw  []byte // without its brackets
+}
+
+// add appends a value, in a dict with its name.
+func (c *collection) add(name string, v *document.Value) error {
+	if len(c.raw) > 0 {
+		c.raw = append(c.raw, ',')
 	}
-	return document.Checked(append(raw, map[document.Kind]byte{document.List: ']', document.Dict: '}'}[k])), nil
+	if c.kind == document.Dict {
+		c.raw = append(append(c.raw, document.Quote(name)...), ':')
+	}
+	c.raw = append(c.raw, v.Raw()...)
+	if len(c.raw) > 4*maxFormatted {
+		return document.Failed("A value has more than %d bytes when it is formatted", 4*maxFormatted)
+	}
+	return nil
+}
+
+func (c *collection) value() *document.Value {
+	open, end := "[", "]"
+	if c.kind == document.Dict {
+		open, end = "{", "}"
+	}
+	return document.Checked(slices.Concat([]byte(open), c.raw, []byte(end)))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,6 +77,31 @@ func TestWidths(t *testing.T) {
 		}
 		if got, failed := f.fillIn(mustParse(t, formatDocument)); err != nil || failed != nil || got != want {
 			t.Errorf("%s: %q, %v, %v", text, got, err, failed)
+		}
+	}
+}
+
+// A value that has become too large is not formatted to its end: a rule that names a long
+// text thousands of times costs no more than its bound, also in lists of lists.
+func TestFormattingEndsAtItsBound(t *testing.T) {
+	long := strings.Repeat("x", maxFormatted)
+	for shape, element := range map[string]string{
+		"[%s]": `"{data[t]}"`, "{%s}": `"name-%d":"{data[t]}"`, "[[],%s]": `["{data[t]}"]`,
+	} {
+		var elements []string
+		for i := range 1000 {
+			elements = append(elements, strings.ReplaceAll(element, "%d", strconv.Itoa(i)))
+		}
+		value := fmt.Sprintf(shape, strings.Join(elements, ","))
+		calls := 0
+		_, err := formatAll(mustParse(t, value), func(text string) (string, error) {
+			if calls++; text == "{data[t]}" {
+				return long, nil
+			}
+			return text, nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "when it is formatted") || calls > 10 {
+			t.Errorf("%s: %d texts were formatted, %v", shape, calls, err)
 		}
 	}
 }
