@@ -258,3 +258,30 @@ func TestOwnLateTaintIsRefused(t *testing.T) {
 		h.leave()
 	})
 }
+
+// A leadership is over when all that it began has ended: a command that is under way when it
+// ends is waited for, however long its device takes.
+func TestControllerEndsWithItsWork(t *testing.T) {
+	deeds := deedsOf(t, func(w *world) { w.cutPower("n1") })
+	at := 1 + slices.Index(deeds, "switch off")
+	inWorld(t, 3, 3, func(w *world) {
+		h := w.lead("h1", safe(), at, pauseBefore)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.until("a command is under way", 10*time.Minute, h.killed)
+		h.end()
+		over := make(chan struct{})
+		go func() {
+			h.running.Wait()
+			close(over)
+		}()
+		w.pass(time.Minute)
+		select {
+		case <-over:
+			t.Error("controller-outlived: its duty ended before its command")
+		default:
+		}
+		h.thaw()
+		<-over // in a bubble
+	})
+}
