@@ -137,6 +137,7 @@ type call struct {
 	body      any    // encoded as JSON; nil for none
 	limit     int64  // of the answer, in bytes; 0 if the body is of no use
 	insistent bool   // whether 500 is worth another try: BMCs have their moods
+	once      bool   // whether it must not be repeated where it may have been carried out
 	meanings  []meaning
 }
 

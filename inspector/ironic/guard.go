@@ -19,6 +19,24 @@ func WithGuard(ctx context.Context, check func() error) context.Context {
 	return context.WithValue(ctx, guardKey{}, check)
 }
 
+type rereadKey struct{}
+
+// WithReread attaches what is asked before each further try of a call inside ctx that changes
+// something. The first try rests on what its caller has read of the node a moment ago. What
+// refused it may have been the node's next user, who had it locked, and the pause before the
+// next try outlives a reading.
+func WithReread(ctx context.Context, check func(ctx context.Context) error) context.Context {
+	return context.WithValue(ctx, rereadKey{}, check)
+}
+
+// reread runs that check of ctx.
+func reread(ctx context.Context) error {
+	if check, ok := ctx.Value(rereadKey{}).(func(ctx context.Context) error); ok {
+		return check(ctx)
+	}
+	return nil
+}
+
 // Allowed runs the check of ctx. Without one everything is allowed: reads on
 // behalf of the API change nothing.
 func Allowed(ctx context.Context) error {

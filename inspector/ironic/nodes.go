@@ -266,23 +266,24 @@ func (c *Client) SetBootDevice(ctx context.Context, node, device string, persist
 		Device     string `json:"boot_device"`
 		Persistent bool   `json:"persistent"`
 	}{device, persistent}
-	return c.now.Load().put(ctx, node, "/management/boot_device", body)
+	return c.now.Load().put(ctx, node, "/management/boot_device", false, body)
 }
 
-// SetPower implements work.Machines.
+// SetPower implements work.Machines. A reset that Ironic may have carried out is not repeated:
+// the machine would boot a second time, and may have used up a boot device that is for one boot.
 func (c *Client) SetPower(ctx context.Context, node, target string) error {
 	body := struct {
 		Target string `json:"target"`
 	}{target}
-	return c.now.Load().put(ctx, node, "/states/power", body)
+	return c.now.Load().put(ctx, node, "/states/power", target == PowerReboot, body)
 }
 
-func (l *line) put(ctx context.Context, node, rest string, body any) error {
+func (l *line) put(ctx context.Context, node, rest string, once bool, body any) error {
 	k, err := nodeCall(http.MethodPut, node, rest)
 	if err != nil {
 		return err
 	}
-	k.body, k.limit, k.insistent = body, 0, true
+	k.body, k.limit, k.insistent, k.once = body, 0, true, once
 	_, err = l.do(ctx, k)
 	return err
 }

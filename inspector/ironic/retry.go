@@ -39,6 +39,12 @@ func (l *line) persist(ctx context.Context, k call) ([]byte, error) {
 		Pause: l.interval, Tries: l.retries + 1, Random: l.random,
 		Log: l.log, Level: slog.LevelDebug, Call: "call Ironic: " + k.name(),
 	}.Do(ctx, func(ctx context.Context, n int) (again bool, err error) {
+		if n > 1 && k.method != http.MethodGet {
+			if err := reread(ctx); err != nil {
+				last = describe("Ironic", l.login, k.name(), err)
+				return false, last
+			}
+		}
 		if raw, last = l.try(ctx, k); last == nil {
 			return false, nil
 		}
@@ -71,6 +77,9 @@ func (k call) means(err *Error) bool {
 
 // passing reports whether a failure may be over soon.
 func (k call) passing(err *Error) bool {
+	if k.once && Unknown(err) {
+		return false
+	}
 	passing := []int{0, http.StatusConflict, http.StatusTooManyRequests,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 	return slices.Contains(passing, err.Status) || k.insistent && err.Status == http.StatusInternalServerError

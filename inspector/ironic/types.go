@@ -144,6 +144,23 @@ func Unreachable(err error) bool {
 	}
 }
 
+// Unknown reports whether a call may have been carried out although it failed: its answer was
+// lost, or Ironic's API had none from the conductor that it asked.
+func Unknown(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Status {
+	case 0:
+		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
 // NodeName is a node and its name in Ironic, "" if it has none.
 type NodeName struct {
 	UUID string `json:"uuid"` // lower case

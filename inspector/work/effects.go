@@ -141,16 +141,29 @@ func (e *effects) unreachable(ctx context.Context, err error) bool {
 	return ironic.Unreachable(err) && !e.pool.o.Health.Singled(ctx, e.began)
 }
 
+// errInUse is the error of a node that another user has by now.
+var errInUse = errors.New("the node is in use by others")
+
 // off switches the node off, unless another user has it by now.
 func (e *effects) off(ctx context.Context, t *inspector.Task) error {
-	if err := e.readNode(ctx, t); err != nil {
-		return err
+	unused := func(ctx context.Context) error {
+		if err := e.readNode(ctx, t); err != nil {
+			return err
+		}
+		if e.admissible(t.Node()) != nil || t.Node().Deployed() {
+			return errInUse
+		}
+		return nil
 	}
-	if e.admissible(t.Node()) != nil || t.Node().Deployed() {
+	err := unused(ctx)
+	if err == nil {
+		err = e.power(ironic.WithReread(ctx, unused), t, ironic.PowerOff)
+	}
+	if errors.Is(err, errInUse) {
 		e.log.Warn("power off skipped: node is in use by others", "provision_state", t.Node().Provision)
 		return nil
 	}
-	return e.power(ctx, t, ironic.PowerOff)
+	return err
 }
 
 // power sends the task's node a power command. An interruption of the worker

@@ -6,6 +6,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // stepRules is what the log calls the evaluation of the rules.
@@ -47,6 +48,7 @@ func (w *hookWork) firstHook() string {
 // apply runs what hooks do with the node, then the rules. What the data became is packed
 // in between, if it is to be stored: what rules do is not in it.
 func (w *hookWork) apply(ctx context.Context, t *inspector.Task) error {
+	ctx = ironic.WithReread(ctx, func(ctx context.Context) error { return w.node.fit(ctx, t) })
 	for _, h := range w.runner.Afters() {
 		if err := w.beginStep(ctx, t, h.Name()); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // start carries out an accepted start: what the node will be known by is in the
@@ -53,25 +54,48 @@ func (j *job) boot(ctx context.Context, rec introspection.Record) (text string, 
 	return "", j.out.advance(wait)
 }
 
-// powerOn lets the node boot from the network. What is read of it first says
-// whether it may be: setting a boot device takes a BMC a while, and the throttle
-// takes longer.
+// resets is how often a node is reset at most where Ironic fails at it and may have done it.
+const resets = 5
+
+// powerOn lets the node boot from the network. Where Ironic may have reset it or not, it
+// begins again with the boot device, which the node may have used up.
 func (j *job) powerOn(ctx context.Context) (text string, err error) {
 	t := &inspector.Task{Ironic: j.pool.o.Ironic}
+	ctx = ironic.WithReread(ctx, func(ctx context.Context) error { return j.node.fit(ctx, t) })
+	if text, err := j.bootFromNetwork(ctx, t); err != nil || text != "" {
+		return text, err
+	}
+	if text, err := j.waitForReboot(ctx); err != nil || text != "" {
+		return text, err
+	}
+	for try := 1; ; try++ {
+		if err := j.node.fit(ctx, t); err != nil {
+			return j.node.texted(unread, ctx, err)
+		}
+		err := j.node.power(ctx, t, ironic.PowerReboot)
+		switch {
+		case err == nil:
+			return "", nil
+		case !ironic.Unknown(err), ironic.Unreachable(err), // that is for whoever is given the request back
+			try == resets, !pace.Wait(ctx, turnWait):
+			return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
+		}
+		j.log.Info("outcome of reset unknown: setting the boot device again", "tries", try, "err", err)
+		if text, err := j.bootFromNetwork(ctx, t); err != nil || text != "" {
+			return text, err
+		}
+	}
+}
+
+// bootFromNetwork sets the boot device. What is read of the node first says whether it may
+// be; it is read again before the reset, since a BMC takes a while for this, and the throttle
+// longer.
+func (j *job) bootFromNetwork(ctx context.Context, t *inspector.Task) (text string, err error) {
 	if err := j.node.fit(ctx, t); err != nil {
 		return j.node.texted(unread, ctx, err)
 	}
 	if err := j.pool.o.Ironic.SetBootDevice(ctx, t.Node().UUID, ironic.BootPXE, persistent(t.Node())); err != nil {
 		return j.node.texted("Failed to set boot device to PXE: %v", ctx, err)
-	}
-	if text, err := j.waitForReboot(ctx); err != nil || text != "" {
-		return text, err
-	}
-	if err := j.node.fit(ctx, t); err != nil {
-		return j.node.texted(unread, ctx, err)
-	}
-	if err := j.node.power(ctx, t, ironic.PowerReboot); err != nil {
-		return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
 	}
 	return "", nil
 }
