@@ -56,8 +56,9 @@ func finder(key string) (who string, known bool) {
 func record() ([]Fault, error) { return parseFaults("test/mutants/faults.txt", recordFile) }
 
 // parseFaults reads rows as parseRows does: lines "key: value", "fault" first, a blank
-// line at the end, "#" before what is for readers. A line "part: HEADING" stands above
-// the rows of a part. An error names the line.
+// line at the end, "#" before what is for readers. A line "part: HEADING" says where on the
+// page the rows below it belong: a new row comes last in the file, for its number. An error
+// names the line.
 func parseFaults(file string, text []byte) (faults []Fault, err error) {
 	part, open, number := "", false, 0
 	for line := range bytes.Lines(text) {
@@ -138,7 +139,7 @@ func tables(faults []Fault, mutants []Mutant) string {
 	var b, hidden strings.Builder
 	printCounts(&b, faults)
 	part := ""
-	for _, f := range faults {
+	for _, f := range byPart(faults) {
 		who, _ := finder(f.Found)
 		row := fmt.Sprintf("| %d | %s | %s | %s | `%s`", f.Number, f.Could, f.Since, who, f.Mended)
 		if f.Mutant == "" {
@@ -153,6 +154,16 @@ func tables(faults []Fault, mutants []Mutant) string {
 	}
 	fmt.Fprintf(&b, "\n## Not shown\n\n%s why it is not shown |\n%s%s\n", columns, rule, &hidden)
 	return b.String()
+}
+
+// byPart puts the faults of each part together, in the order in which the parts begin.
+func byPart(faults []Fault) []Fault {
+	begins := func(f Fault) int {
+		return slices.IndexFunc(faults, func(of Fault) bool { return of.Part == f.Part })
+	}
+	sorted := slices.Clone(faults)
+	slices.SortStableFunc(sorted, func(a, b Fault) int { return begins(a) - begins(b) })
+	return sorted
 }
 
 // printCounts prints how many faults were found by what, and since when they were there.

@@ -140,11 +140,14 @@ func TestTables(t *testing.T) {
 	got := tables([]Fault{
 		{1, "The gate", "It opened.", "v0.1.0", "reading", "0123abcd gate: compare", m.Name, ""},
 		{2, "The gate", "It creaked.", "v0.2.0", "attack", "0123abcd gate: oil", "", "it needs hands"},
+		{3, "The wall", "It fell.", "v0.2.0", "attack", "0123abcd wall: mortar", m.Name, ""},
+		{4, "The gate", "It shut.", "v0.2.0", "reading", "0123abcd gate: hinges", m.Name, ""},
 	}, []Mutant{m})
 	for _, want := range []string{
-		"| reading | 1 | 1 | 0 | 0 |\n", "| an attack from outside | 1 | 0 | 1 | 0 |\n", "| all | 2 | 1 | 1 | 0 |\n",
+		"| reading | 2 | 1 | 1 | 0 |\n", "| an attack from outside | 2 | 0 | 2 | 0 |\n", "| all | 4 | 1 | 3 | 0 |\n",
 		"\n## The gate\n\n| fault |",
-		"\n| 1 | It opened. | v0.1.0 | reading | `0123abcd gate: compare` | . `TestOldTokenStaysOut` |\n\n## Not shown\n",
+		"\n| 1 | It opened. | v0.1.0 | reading | `0123abcd gate: compare` | . `TestOldTokenStaysOut` |\n" +
+			"| 4 | It shut. | v0.2.0 | reading | `0123abcd gate: hinges` | . `TestOldTokenStaysOut` |\n\n## The wall\n", // together
 		"\n| 2 | It creaked. | v0.2.0 | an attack from outside | `0123abcd gate: oil` | it needs hands |\n",
 	} {
 		if !strings.Contains(got, want) {
