@@ -9,7 +9,7 @@ import (
 // seedMark stands for a run's seed in the arguments and variables of a piece.
 const seedMark = "{seed}"
 
-// A piece that is a list is run in parts; partMark stands for the number of a run's part.
+// A list is run in parts; partMark stands for the number of a run's part.
 const (
 	partMark = "{part}"
 	parts    = 10
@@ -27,6 +27,7 @@ type piece struct {
 	zero     []string      // figures that each run reports, and that are to be 0
 	limit    time.Duration // of one run
 	unseeded bool          // chance is the real machine's, or a run draws nothing
+	list     bool          // a run is a part of a list, and no sample
 }
 
 // args is the command of a run with a seed.
@@ -119,7 +120,7 @@ func pieces() []piece {
 		{
 			name: "faults", unit: "faults of the record shown again, each by the test that guards its mend",
 			other:  []string{"go", "run", "./test/mutants", "-fault", "all", "-part", partMark + "/10"},
-			counts: "mutants.caught", goal: 236, limit: 3 * time.Hour,
+			counts: "mutants.caught", goal: 234, limit: 3 * time.Hour, list: true,
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -62,6 +63,29 @@ func TestNumbers(t *testing.T) {
 		1234.5678: "1,234.56"} {
 		if got := number(n); got != want {
 			t.Errorf("%g is written %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A list counts each of its parts once, by the newest run that found nothing; what is not a
+// list counts all. The goal of the faults is the record.
+func TestAListCountsEachPartOnce(t *testing.T) {
+	run := func(seed int, n float64, failed string) Run {
+		return Run{Piece: "x", Seed: seed, Failed: failed, Figures: map[string]float64{"n": n}}
+	}
+	runs := []Run{run(1, 5, ""), run(2, 7, ""), run(1+parts, 6, ""), run(2+parts, 100, "it found something")}
+	for list, want := range map[bool]float64{true: 13, false: 18} {
+		if got := counted(piece{name: "x", counts: "n", list: list}, runs); got != want {
+			t.Errorf("list %v: %v are counted, want %v", list, got, want)
+		}
+	}
+	record, err := os.ReadFile("../mutants/faults.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pieces() {
+		if rows := float64(bytes.Count(record, []byte("\nmutant: "))); p.name == "faults" && p.goal != rows {
+			t.Errorf("the goal of piece faults is %v, and %v are recorded with a mutant", p.goal, rows)
 		}
 	}
 }

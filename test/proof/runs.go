@@ -95,10 +95,9 @@ func whereabouts(ctx context.Context) (commit, machine string, err error) {
 
 // counted is what the runs of a piece have counted towards its goal.
 func counted(p piece, runs []Run) (n float64) {
-	for _, r := range runs {
-		if r.Piece == p.name && r.Failed == "" {
-			n += r.Figures[p.counts]
-		}
+	good, _ := ofPiece(p, runs)
+	for _, r := range good {
+		n += r.Figures[p.counts]
 	}
 	return n
 }
