@@ -61,7 +61,9 @@ func (w *Watch) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !errors.Is(err, unix.ENOBUFS) {
+		if errors.Is(err, unix.ENOBUFS) { // as after a commit of 10,000 MACs: no fault of the host
+			err = w.subscribe()
+		} else {
 			pace.Wait(ctx, watchAgain)
 		}
 		for err != nil && ctx.Err() == nil {
