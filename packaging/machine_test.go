@@ -54,6 +54,7 @@ func onHost(t *testing.T, root, deb string) {
 	m.unconfigured()
 	m.configured()
 	m.restarts()
+	m.emptied()
 	m.upgraded(path)
 	m.removed()
 	m.Must("dpkg", "-P", "trivet")
@@ -116,6 +117,28 @@ func (m *machine) restarts() {
 				m.Property("trivet.service", "ActiveState") == "active"
 		})
 	}
+}
+
+// emptied: a peer whose configuration is gone was configured once; its DHCP server does not start without a filter.
+func (m *machine) emptied() {
+	m.t.Helper()
+	file := filepath.Join(m.Dir, "etc/trivet/trivet.yaml")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, nil, 0o640)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.Must("systemctl", "stop", "trivet-firewall.service")
+	if out, err := m.Try("systemctl", "restart", "dnsmasq.service"); err == nil {
+		m.t.Errorf("peer-configured: a DHCP server runs without a filter: %s", out)
+	}
+	if err := os.WriteFile(file, text, 0o640); err != nil {
+		m.t.Fatal(err)
+	}
+	m.Must("systemctl", "restart", "dnsmasq.service")
+	m.want("trivet-firewall.service", "ActiveState", "active")
 }
 
 // upgraded: the peer runs on.

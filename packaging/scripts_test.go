@@ -165,6 +165,8 @@ func scriptCases() []scriptCase {
 		{"rpm/pre", []string{"2"}, []string{"user"}, []string{"!useradd", "!groupadd"}, "", 0},
 		{"rpm/post", []string{"1"}, []string{"user"},
 			[]string{"systemctl --no-reload preset trivet.service", "install -d -o trivet", "!start"}, "trivet init", 0},
+		{"rpm/post", []string{"1"}, []string{"user", "state/peer"}, append(run, "systemctl --no-reload preset trivet.service"),
+			"trivet.yaml.rpmsave", 0},
 		{"rpm/post", []string{"2"}, []string{"user"}, append(run, "!preset", "daemon-reload"), "", 0},
 		{"rpm/post", []string{"2"}, []string{"user", "active"}, append(run, "!preset"), "an upgrade restarts no peer", 0},
 		{"rpm/preun", []string{"0"}, []string{"user", "active"},
@@ -217,21 +219,32 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestConfigured: the filter's unit is skipped where nothing is written and no peer lives, and nowhere else.
 func TestConfigured(t *testing.T) {
+	const asked = "trivet config show -o name\n"
 	for name, c := range map[string]struct {
-		keys *string
-		code int
+		keys  *string
+		peer  string
+		code  int
+		calls string
 	}{
-		"nothing written":        {new(string), 1},
-		"a key":                  {ptr("firewall.interface\n"), 0},
-		"no valid configuration": {nil, 0},
+		"nothing written":              {new(string), "", 1, asked},
+		"a key":                        {ptr("firewall.interface\n"), "", 0, asked},
+		"no valid configuration":       {nil, "", 0, asked},
+		"nothing written, but a peer":  {new(string), "state/peer/peer.json", 0, ""},
+		"nothing written, a founding":  {new(string), "state/.founded-restore-20261121T140000Z/peer.json", 0, ""},
+		"nothing written, a backup":    {new(string), "state/backups/trivet-h1.snap", 1, asked},
+		"nothing written, a peer left": {new(string), "state/departure.json", 1, asked},
 	} {
 		h := newHost(t, true, "trivet")
 		if c.keys != nil {
 			h.write("keys", *c.keys)
 		}
-		if code, _, calls := h.run("files/configured"); code != c.code || calls != "trivet config show -o name\n" {
-			t.Errorf("%s: exit code %d, want %d, called %q", name, code, c.code, calls)
+		if c.peer != "" {
+			h.touch(c.peer)
+		}
+		if code, _, calls := h.run("files/configured"); code != c.code || calls != c.calls {
+			t.Errorf("peer-configured: %s: exit code %d, want %d, called %q", name, code, c.code, calls)
 		}
 	}
 }

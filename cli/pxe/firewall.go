@@ -3,6 +3,7 @@ package pxe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
@@ -327,6 +329,9 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 	shut func(context.Context, config.Config) error) error {
 	conf, err := set.Load()
+	if err == nil {
+		err = interfaceKnown(conf)
+	}
 	if err != nil {
 		return err
 	}
@@ -348,4 +353,22 @@ func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 	}
 	t.Say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
 	return nil
+}
+
+// interfaceKnown refuses to shut the door by defaults alone on the host of a peer. What that peer was configured
+// by is gone, and firewall.interface with it: rules for the default interface would take the place of those in the
+// kernel, and leave the interface open on which machines boot.
+func interfaceKnown(conf config.Config) error {
+	for _, s := range conf.Effective() {
+		if s.Origin.Kind != config.FromDefault && s.Key != "data_dir" && s.Key != "socket" {
+			return nil
+		}
+	}
+	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
+		return nil
+	}
+	return term.Fail(term.ExitUsage,
+		"put the file back (rpm keeps it as "+options.DefaultFile+".rpmsave), or give the variables of trivet.service to "+
+			"trivet-firewall.service, too; until then keep the DHCP server of this host stopped",
+		"shut the PXE filter: nothing is configured, and a peer lives in %s: its firewall.interface is not known", conf.DataDir)
 }

@@ -2,11 +2,18 @@ package pxe
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // printed is what a command prints in a format.
@@ -157,5 +164,45 @@ func TestConclusion(t *testing.T) {
 	}
 	if got := printed(t, "name", func(on *term.Terminal) error { return printExplanations(on, all) }); got != "h2\n" {
 		t.Errorf("names: %q", got)
+	}
+}
+
+// TestCloseByDefaultsAlone: a peer whose configuration is gone had an interface that is not known any more; the door
+// of another one is not shut in its place, and the unit fails, which keeps dnsmasq down.
+func TestCloseByDefaultsAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, folder string
+		shut         bool
+	}{
+		"an emptied file, a peer":           {"", "peer", false},
+		"comments alone, a peer":            {"# name: h1\n", "peer", false},
+		"an emptied file, a founding":       {"", ".founded-recover-20261121T140000Z", false},
+		"the socket alone, a peer":          {"socket: /run/other.sock\n", "peer", false},
+		"a file that leaves the default":    {"name: h1\n", "peer", true},
+		"an emptied file, a peer set aside": {"", "before-recover-20261121T140000Z", true},
+		"an emptied file, no peer":          {"", ".", true},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "trivet.yaml")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "state", c.folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		terminal := &term.Terminal{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
+		set := options.New(terminal, pflag.NewFlagSet("close", pflag.ContinueOnError))
+		set.File, set.Values["data_dir"] = file, filepath.Join(dir, "state")
+		shut := false
+		err := closeOffline(t.Context(), terminal, set, func(context.Context, config.Config) error {
+			shut = true
+			return nil
+		})
+		if shut != c.shut || (err == nil) != c.shut {
+			t.Errorf("interface-known: %s: shut %t, %v; want %t", name, shut, err, c.shut)
+		}
+		if err != nil && !strings.Contains(err.Error(), "its firewall.interface is not known") {
+			t.Errorf("interface-known: %s: %v", name, err)
+		}
 	}
 }
