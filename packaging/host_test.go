@@ -287,7 +287,7 @@ func inRPMRoot(t *testing.T, root, path string) {
 		t.Errorf("an upgrade left %q for the configuration (%v)", text, err)
 	}
 	says(t, command(t, "chroot", dir, "systemctl", "is-enabled", "trivet.service"), "enabled")
-	says(t, rpm("-e", "trivet"), "stays shut", "rm -rf /var/lib/trivet")
+	says(t, rpm("-e", "trivet"), "stays shut", "trivet.yaml.rpmsave", "rm -rf --one-file-system /var/lib/trivet")
 	for _, name := range []string{"var/lib/trivet", "etc/trivet/trivet.yaml.rpmsave"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Errorf("a removal keeps state and configuration: %v", err)

@@ -10,6 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // host is what a script finds: commands that write down how they were called,
@@ -45,7 +49,14 @@ func newHost(t *testing.T, systemd bool, commands ...string) *host {
 	for _, name := range commands {
 		h.write(filepath.Join("bin", name), "#!/bin/sh\necho \""+name+" $*\" >> \"$HOST/calls\"\n"+answers[name]+"\n")
 	}
-	for _, name := range []string{"sh", "cat", "awk", "tr"} { // change nothing
+	h.link("sh", "cat", "awk", "tr", "ls") // change nothing
+	return h
+}
+
+// link gives the host commands of the machine itself.
+func (h *host) link(names ...string) {
+	h.t.Helper()
+	for _, name := range names {
 		path, err := exec.LookPath(name)
 		if err == nil {
 			err = os.MkdirAll(filepath.Join(h.dir, "bin"), 0o755)
@@ -54,10 +65,9 @@ func newHost(t *testing.T, systemd bool, commands ...string) *host {
 			err = os.Symlink(path, filepath.Join(h.dir, "bin", name))
 		}
 		if err != nil {
-			t.Fatal(err)
+			h.t.Fatal(err)
 		}
 	}
-	return h
 }
 
 func (h *host) touch(name string) { h.write(name, "") }
@@ -81,8 +91,8 @@ func (h *host) run(script string, args ...string) (code int, said, calls string)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	moved := strings.NewReplacer("/run/systemd/system", h.dir+"/systemd", "/etc/trivet", h.dir+"/etc", "/var/lib/trivet",
-		h.dir+"/state").Replace(string(text))
+	moved := strings.NewReplacer("/run/systemd/system", h.dir+"/systemd", "/run/trivet", h.dir+"/run", "/etc/trivet",
+		h.dir+"/etc", "/var/lib/trivet", h.dir+"/state").Replace(string(text))
 	cmd := exec.Command("/bin/sh", append([]string{"-c", moved, filepath.Base(script)}, args...)...)
 	cmd.Env = []string{"PATH=" + h.dir + "/bin", "HOST=" + h.dir}
 	out, err := cmd.CombinedOutput()
@@ -103,9 +113,9 @@ func (h *host) run(script string, args ...string) (code int, said, calls string)
 var (
 	// whole is a host with everything.
 	whole = []string{"trivet", "getent", "stat", "chgrp", "systemctl", "deb-systemd-helper", "install",
-		"useradd", "groupadd", "userdel", "groupdel", "rm", "nft", "iptables-nft-save", "iptables-nft-restore", "mountpoint"}
+		"useradd", "groupadd", "userdel", "groupdel", "rm", "rmdir", "chown", "nft", "iptables-nft-save", "iptables-nft-restore"}
 	// bare is a chroot with hardly anything.
-	bare = []string{"getent", "stat", "chgrp", "install", "useradd", "groupadd", "userdel", "groupdel", "rm", "mountpoint"}
+	bare = []string{"getent", "stat", "chgrp", "install", "useradd", "groupadd", "userdel", "groupdel", "rm", "rmdir", "chown"}
 )
 
 // scriptCase is one way in which a package manager calls a script.
@@ -151,7 +161,7 @@ func scriptCases() []scriptCase {
 		{"deb/postrm", []string{"remove"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel", "!nft", "!restore"},
 			"stays shut until it is rebooted", 0},
 		{"deb/postrm", []string{"purge"}, []string{"user"},
-			[]string{"rm -rf /etc ", " /state", "userdel trivet", "nft delete table inet trivet_pxe",
+			[]string{"rm -rf --one-file-system /etc /run /run-hosts /state/peer ", "userdel trivet", "nft delete table inet trivet_pxe",
 				"nft delete table arp trivet_address",
 				"restore: *filter|-D INPUT -i br-pxe -p udp -j TRIVET-PXE|-F TRIVET-PXE|-X TRIVET-PXE|COMMIT|", "!OTHER",
 				"deb-systemd-helper purge trivet.service"}, "", 0},
@@ -250,3 +260,59 @@ func TestConfigured(t *testing.T) {
 }
 
 func ptr(text string) *string { return &text }
+
+// TestPurge removes files: what is trivet's own goes, the backups below its directory stay, and a disk that is
+// mounted there is not entered.
+func TestPurge(t *testing.T) {
+	testenv.NeedRoot(t)
+	h := newHost(t, false, "getent", "userdel", "groupdel", "chown")
+	h.link("rm", "rmdir")
+	state := filepath.Join(h.dir, "state")
+	gone := []string{"etc/trivet.yaml", "etc/prod.kubeconfig", "run/trivet.sock", "run-hosts/deny", "state/peer/raft/log",
+		"state/before-recover-20261121T140000Z/peer.json", "state/.left-1/peer/peer.json", "state/lock", "state/departure.json"}
+	kept := []string{"state/backups/trivet-h1-20261121T140000Z.snap", "state/shared/trivet-h2-20261121T140000Z.snap"}
+	for _, name := range append(gone, kept[0]) {
+		h.touch(name)
+	}
+	shared := filepath.Join(state, "shared")
+	if err := errors.Join(os.Mkdir(shared, 0o700), unix.Mount("tmpfs", shared, "tmpfs", 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(shared, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	h.touch(kept[1])
+	for range 2 { // a purge may be repeated
+		if code, said, _ := h.run("deb/postrm", "purge"); code != 0 || !strings.Contains(said, "is kept, for what is not trivet's") {
+			t.Errorf("purge-keeps-backups: exit code %d: %s", code, said)
+		}
+	}
+	for _, name := range kept {
+		if _, err := os.Stat(filepath.Join(h.dir, name)); err != nil {
+			t.Errorf("purge-keeps-backups: %v", err)
+		}
+	}
+	for _, name := range gone {
+		if _, err := os.Lstat(filepath.Join(h.dir, name)); err == nil {
+			t.Errorf("purge-keeps-backups: left behind: %s", name)
+		}
+	}
+}
+
+// TestPurgeOfAll: a host without backups keeps nothing, not even the directory.
+func TestPurgeOfAll(t *testing.T) {
+	h := newHost(t, false, "getent", "userdel", "groupdel", "chown")
+	h.link("rm", "rmdir")
+	h.touch("state/peer/peer.json")
+	h.touch("etc/trivet.yaml")
+	if code, said, _ := h.run("deb/postrm", "purge"); code != 0 || said != "" {
+		t.Errorf("purge-keeps-backups: exit code %d: %s", code, said)
+	}
+	for _, name := range []string{"state", "etc"} {
+		if _, err := os.Lstat(filepath.Join(h.dir, name)); err == nil {
+			t.Errorf("purge-keeps-backups: left behind: %s", name)
+		}
+	}
+}
