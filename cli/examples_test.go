@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -54,5 +57,28 @@ func examined(t *testing.T, name string, text []byte) {
 		if w.Key != "ironic.endpoint" { // an example's Ironic may speak without TLS
 			t.Errorf("example-passes-the-check: warning: %v", w)
 		}
+	}
+}
+
+// TestRoleLeavesRestartsToTheUpgrade: where a key waits for a restart, 'trivet config reload' ends with the exit code
+// of that, by which the Ansible role must not fail: with any_errors_fatal the play would end on all hosts.
+func TestRoleLeavesRestartsToTheUpgrade(t *testing.T) {
+	text, err := os.ReadFile("../contrib/ansible/roles/trivet/handlers/main.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type handler struct {
+		Command    string `yaml:"ansible.builtin.command"`
+		Register   string `yaml:"register"`
+		FailedWhen string `yaml:"failed_when"`
+	}
+	var handlers []handler
+	if err := yaml.Unmarshal(text, &handlers); err != nil {
+		t.Fatal(err)
+	}
+	want := handler{"trivet config reload", "trivet_reloaded",
+		fmt.Sprintf("trivet_reloaded.rc not in [%d, %d]", term.ExitOK, term.ExitConflict)}
+	if !slices.Contains(handlers, want) {
+		t.Errorf("role-waits-for-the-upgrade: the handlers are %+v, want %+v", handlers, want)
 	}
 }

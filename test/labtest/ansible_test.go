@@ -55,6 +55,9 @@ func TestAnsible(t *testing.T) {
 			t.Errorf("%v on what is there already changes %d things:\n%s", again, said.changed, said.text)
 		}
 	}
+	for _, recorder := range []string{"false", "true"} { // it needs a restart, which is upgrade.yml's: no host fails
+		a.play(deb, "site.yml", "-e", `{"trivet_host_config": {"firewall": {"recorder": `+recorder+`}}}`)
+	}
 	p.introspect(ironic, machines[0])
 	a.upgrades(ironic, newer(t, deb), machines[1:])
 	a.staysOne(deb)
