@@ -45,7 +45,7 @@ type exportedRecord struct {
 	FinishedAt  *time.Time      `json:"finished_at"`
 	Unprocessed json.RawMessage `json:"unprocessed"`
 	Processed   json.RawMessage `json:"processed"`
-	Unreadable  string          `json:"unreadable"` // why its data could not be exported
+	Unreadable  string          `json:"unreadable"` // why it, or its data, could not be exported
 
 	body []byte
 }

@@ -139,7 +139,8 @@ func (t *takeover) pass(ctx context.Context, check bool) error {
 // rule sends one rule.
 func (t *takeover) rule(ctx context.Context, body json.RawMessage, check bool) error {
 	var read struct {
-		UUID string `json:"uuid"`
+		UUID       string `json:"uuid"`
+		Unreadable string `json:"unreadable"` // why it could not be exported
 	}
 	if err := json.Unmarshal(body, &read); err != nil {
 		return fmt.Errorf("a rule of the export: %w", err)
@@ -147,11 +148,14 @@ func (t *takeover) rule(ctx context.Context, body json.RawMessage, check bool) e
 	id := read.UUID
 	t.mu.Lock()
 	skips := t.skips(id)
-	if skips {
+	switch {
+	case skips:
 		t.report.Rules.Skipped++
+	case read.Unreadable != "":
+		t.refuse(&t.report.Rules, "rule", id, read.Unreadable)
 	}
 	t.mu.Unlock()
-	if skips {
+	if skips || read.Unreadable != "" {
 		return nil
 	}
 	out, refusal, err := t.send(ctx, "/v1/import/rules", body, check)
@@ -173,7 +177,7 @@ func (t *takeover) rule(ctx context.Context, body json.RawMessage, check bool) e
 func (t *takeover) wanted(r exportedRecord) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ended := (r.State == "finished" || r.State == "error") && r.FinishedAt != nil
+	ended := (r.State == "finished" || r.State == "error") && (r.FinishedAt != nil || r.Unreadable != "")
 	switch {
 	case t.skips(r.UUID):
 		t.report.Records.Skipped++

@@ -78,7 +78,10 @@ func Export(ctx context.Context, url string, w io.Writer) (err error) {
 // record makes of a node's row and documents what a peer takes.
 func (s *Source) record(ctx context.Context, n Node) (*record, error) {
 	r := &record{UUID: n.UUID, State: n.State, Error: n.Error, ManageBoot: n.ManageBoot, StartedAt: known(n.Started),
-		FinishedAt: known(n.Finished)}
+		FinishedAt: known(n.Finished), Unreadable: n.Unreadable}
+	if r.Unreadable != "" {
+		return r, nil
+	}
 	switch {
 	case n.State == "finished" && n.Error != "": // those of before ironic-inspector had states are all finished there
 		r.State = "error"

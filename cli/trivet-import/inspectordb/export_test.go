@@ -33,3 +33,31 @@ func TestExport(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", &out, want)
 	}
 }
+
+// TestOneRowThatCannotBeRead ends no export: it is named, so that 'load --skip' can leave it out.
+func TestOneRowThatCannotBeRead(t *testing.T) {
+	var out strings.Builder
+	path := database(t,
+		`INSERT INTO nodes (uuid, state, started_at, finished_at, error, manage_boot) VALUES
+			('a', 'finished', '0000-00-00 00:00:00.000000', '2026-11-20 20:36:00', NULL, 1), ('b', 'error', NULL, '2026-11-20T20:36:00+00:00', 'x', 0),
+			('c', 'finished', NULL, '2026-11-20 20:36:00', NULL, 0)`,
+		`INSERT INTO introspection_data VALUES ('a', 0, '{}')`,
+		`INSERT INTO rules VALUES ('1', '2026-11-20 20:00:01', NULL, 0, NULL), ('2', '2026-11-20 20:00:02', 'x', 0, NULL),
+			('3', '2026-11-20 20:00:03', 'y', 0, NULL)`,
+		`INSERT INTO rule_conditions (id, rule, op, multiple, field, params, invert) VALUES (1, '3', 'eq', 'any', 'x', '{', 0)`,
+		`INSERT INTO rule_actions VALUES (1, '1', 'fail', '['), (2, '2', 'fail', '{}'), (3, '3', 'fail', '{}')`)
+	if err := Export(t.Context(), urlOf(path), &out); err != nil {
+		t.Errorf("one-row: %v", err)
+	}
+	want := `{"ironic_inspector":"sqlite ` + path + `","rules":3,"records":3}
+{"rule":{"uuid":"1","unreadable":"an action: its parameters are no JSON object: unexpected end of JSON input"}}
+{"rule":{"uuid":"2","description":"x","scope":null,"conditions":[],"actions":[{"action":"fail"}]}}
+{"rule":{"uuid":"3","unreadable":"a condition: its parameters are no JSON object: unexpected end of JSON input"}}
+{"record":{"uuid":"a","state":"finished","finished_at":"2026-11-20T20:36:00Z","manage_boot":true,"unreadable":"started_at is no time: \"0000-00-00 00:00:00.000000\""}}
+{"record":{"uuid":"b","state":"error","error":"x","manage_boot":false,"unreadable":"finished_at is no time: \"2026-11-20T20:36:00+00:00\""}}
+{"record":{"uuid":"c","state":"finished","finished_at":"2026-11-20T20:36:00Z","manage_boot":false}}
+`
+	if out.String() != want {
+		t.Errorf("one-row: got\n%s\nwant\n%s", &out, want)
+	}
+}

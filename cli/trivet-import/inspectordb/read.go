@@ -127,6 +127,7 @@ type Node struct {
 	Finished    time.Time // zero: it has not ended
 	Error       string    // "": none
 	ManageBoot  bool
+	Unreadable  string // what of it cannot be read, which is zero; "": nothing
 }
 
 // Count returns how many records there are.
@@ -168,25 +169,26 @@ func (s *Source) page(ctx context.Context, after string) (page []Node, err error
 			return err
 		}
 		n.State, n.Error, n.ManageBoot = state.String, why.String, manage == 1
-		var err error
-		if n.Started, err = moment(started); err != nil {
-			return fmt.Errorf("record %s: started_at: %w", n.UUID, err)
-		}
-		if n.Finished, err = moment(finished); err != nil {
-			return fmt.Errorf("record %s: finished_at: %w", n.UUID, err)
-		}
+		n.Started = n.moment("started_at", started)
+		n.Finished = n.moment("finished_at", finished)
 		page = append(page, n)
 		return nil
 	})
 	return page, err
 }
 
-// moment reads a time; the original's have no zone and mean UTC.
-func moment(text sql.NullString) (time.Time, error) {
+// moment reads a time of the record; the original's have no zone and mean UTC. One that is none, as MySQL's
+// 0000-00-00, makes that record unreadable, and no other.
+func (n *Node) moment(column string, text sql.NullString) time.Time {
 	if !text.Valid {
-		return time.Time{}, nil
+		return time.Time{}
 	}
-	return time.ParseInLocation(layoutMoment, text.String, time.UTC)
+	at, err := time.ParseInLocation(layoutMoment, text.String, time.UTC)
+	if err != nil {
+		n.Unreadable = fmt.Sprintf("%s is no time: %.40q", column, text.String)
+		return time.Time{}
+	}
+	return at
 }
 
 // Data are the documents of a node, nil where there is none.

@@ -15,7 +15,8 @@ const (
 	maxPartLength = 1 << 20 // bytes of one's parameters
 )
 
-// Rule is a rule as the original's API shows it, with its UUID.
+// Rule is a rule as the original's API shows it, with its UUID; of one that cannot be read the body
+// says why, as "unreadable", and nothing else.
 type Rule struct {
 	UUID string
 	Body []byte // JSON
@@ -31,6 +32,14 @@ type shown struct {
 	Scope       *string `json:"scope"`
 	Conditions  []part  `json:"conditions"`
 	Actions     []part  `json:"actions"`
+
+	unreadable string // why it cannot be exported; "": it can
+}
+
+// unreadableRule is exported in the place of a rule that cannot be.
+type unreadableRule struct {
+	UUID       string `json:"uuid"`
+	Unreadable string `json:"unreadable"`
 }
 
 // Rules returns the rules in the order in which they were created. Those of one
@@ -81,7 +90,8 @@ func (s *Source) conditions(ctx context.Context, rules map[string]*shown) error 
 			}
 			c, err := parameters(params)
 			if err != nil {
-				return fmt.Errorf("condition of rule %s: %w", r.UUID, err)
+				r.unreadable = fmt.Sprintf("a condition: %v", err)
+				return nil
 			}
 			c.text("op", op)
 			c.text("multiple", multiple)
@@ -106,7 +116,8 @@ func (s *Source) actions(ctx context.Context, rules map[string]*shown) error {
 			}
 			a, err := parameters(params)
 			if err != nil {
-				return fmt.Errorf("action of rule %s: %w", r.UUID, err)
+				r.unreadable = fmt.Sprintf("an action: %v", err)
+				return nil
 			}
 			a.text("action", action)
 			r.Actions = append(r.Actions, a)
@@ -161,7 +172,11 @@ func unescaped(value any) ([]byte, error) {
 func encoded(rules []*shown) ([]Rule, error) {
 	out := make([]Rule, 0, len(rules))
 	for _, r := range rules {
-		body, err := unescaped(r)
+		var shown any = r
+		if r.unreadable != "" {
+			shown = unreadableRule{r.UUID, r.unreadable}
+		}
+		body, err := unescaped(shown)
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.UUID, err)
 		}
