@@ -113,9 +113,11 @@ func (h *host) run(script string, args ...string) (code int, said, calls string)
 var (
 	// whole is a host with everything.
 	whole = []string{"trivet", "getent", "stat", "chgrp", "systemctl", "deb-systemd-helper", "install",
-		"useradd", "groupadd", "userdel", "groupdel", "rm", "rmdir", "chown", "nft", "iptables-nft-save", "iptables-nft-restore"}
+		"useradd", "groupadd", "userdel", "groupdel", "rm", "rmdir", "chown", "nft", "iptables-nft-save",
+		"iptables-nft-restore"}
 	// bare is a chroot with hardly anything.
-	bare = []string{"getent", "stat", "chgrp", "install", "useradd", "groupadd", "userdel", "groupdel", "rm", "rmdir", "chown"}
+	bare = []string{"getent", "stat", "chgrp", "install", "useradd", "groupadd", "userdel", "groupdel", "rm", "rmdir",
+		"chown"}
 )
 
 // scriptCase is one way in which a package manager calls a script.
@@ -161,7 +163,8 @@ func scriptCases() []scriptCase {
 		{"deb/postrm", []string{"remove"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel", "!nft", "!restore"},
 			"stays shut until it is rebooted", 0},
 		{"deb/postrm", []string{"purge"}, []string{"user"},
-			[]string{"rm -rf --one-file-system /etc /run /run-hosts /state/peer ", "userdel trivet", "nft delete table inet trivet_pxe",
+			[]string{"rm -rf --one-file-system /etc /run /run-hosts /state/peer ", "userdel trivet",
+				"nft delete table inet trivet_pxe",
 				"nft delete table arp trivet_address",
 				"restore: *filter|-D INPUT -i br-pxe -p udp -j TRIVET-PXE|-F TRIVET-PXE|-X TRIVET-PXE|COMMIT|", "!OTHER",
 				"deb-systemd-helper purge trivet.service"}, "", 0},
@@ -175,7 +178,7 @@ func scriptCases() []scriptCase {
 		{"rpm/pre", []string{"2"}, []string{"user"}, []string{"!useradd", "!groupadd"}, "", 0},
 		{"rpm/post", []string{"1"}, []string{"user"},
 			[]string{"systemctl --no-reload preset trivet.service", "install -d -o trivet", "!start"}, "trivet init", 0},
-		{"rpm/post", []string{"1"}, []string{"user", "state/peer"}, append(run, "systemctl --no-reload preset trivet.service"),
+		{"rpm/post", []string{"1"}, []string{"user", "state/peer"}, append(run, "preset trivet.service"),
 			"trivet.yaml.rpmsave", 0},
 		{"rpm/post", []string{"2"}, []string{"user"}, append(run, "!preset", "daemon-reload"), "", 0},
 		{"rpm/post", []string{"2"}, []string{"user", "active"}, append(run, "!preset"), "an upgrade restarts no peer", 0},
@@ -269,7 +272,8 @@ func TestPurge(t *testing.T) {
 	h.link("rm", "rmdir")
 	state := filepath.Join(h.dir, "state")
 	gone := []string{"etc/trivet.yaml", "etc/prod.kubeconfig", "run/trivet.sock", "run-hosts/deny", "state/peer/raft/log",
-		"state/before-recover-20261121T140000Z/peer.json", "state/.left-1/peer/peer.json", "state/lock", "state/departure.json"}
+		"state/before-recover-20261121T140000Z/peer.json", "state/.left-1/peer/peer.json", "state/lock",
+		"state/departure.json"}
 	kept := []string{"state/backups/trivet-h1-20261121T140000Z.snap", "state/shared/trivet-h2-20261121T140000Z.snap"}
 	for _, name := range append(gone, kept[0]) {
 		h.touch(name)
@@ -285,7 +289,7 @@ func TestPurge(t *testing.T) {
 	})
 	h.touch(kept[1])
 	for range 2 { // a purge may be repeated
-		if code, said, _ := h.run("deb/postrm", "purge"); code != 0 || !strings.Contains(said, "is kept, for what is not trivet's") {
+		if code, said, _ := h.run("deb/postrm", "purge"); code != 0 || !strings.Contains(said, "/state is kept, for what") {
 			t.Errorf("purge-keeps-backups: exit code %d: %s", code, said)
 		}
 	}
