@@ -368,8 +368,8 @@ func interfaceKnown(conf config.Config) error {
 		return nil
 	}
 	return term.Fail(term.ExitUsage,
-		"put the file back (rpm keeps it as "+options.DefaultFile+".rpmsave), or give the variables of trivet.service to "+
-			"trivet-firewall.service, too; until then keep the DHCP server of this host stopped",
+		"put the file back (rpm keeps it as "+options.DefaultFile+".rpmsave), or give the variables of the unit trivet "+
+			"to trivet-firewall, too; until then keep the DHCP server of this host stopped",
 		"shut the PXE filter: nothing is configured, and a peer lives in %s: its firewall.interface is not known",
 		conf.DataDir)
 }
