@@ -152,16 +152,29 @@ func TestWatchGoesOnAtAnotherPeer(t *testing.T) {
 	})
 }
 
+// Events that are gone are told of, also when no peer answered meanwhile: then no event counts as
+// not missed.
 func TestWatchTellsOfAReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEventPeers(event(1, "starting", "One."), event(2, "waiting", "Two."), event(7, "finished", "Seven."))
 		e.reset = map[string]*client.EventReset{"1-2-0": {First: "1-7-0", Reason: "the\x1b ring has moved on"}}
+		tries := 0
+		e.before = func(_, after string) {
+			if after == "1-2-0" {
+				tries++
+			}
+			away := after == "1-2-0" && tries < 40
+			e.dead["h1"], e.dead["h2"] = away, away
+		}
 		out, talk, code := watches(t, e, "watch", "-o", "json")
 		if code != term.ExitOK || strings.Count(out, "\n") != 3 || !strings.Contains(out, `"id":"1-7-0"`) {
 			t.Errorf("exit %d, printed:\n%s", code, out)
 		}
 		if !strings.Contains(talk, "events before 1-7-0 are gone: the  ring has moved on") {
 			t.Errorf("it said: %s", talk)
+		}
+		if !strings.Contains(talk, "no peer answers") || strings.Contains(talk, "no event was missed") {
+			t.Errorf("missed-events-are-told: it said: %s", talk)
 		}
 		for _, args := range [][]string{{"watch", "-o", "yaml"}, {"watch", "--lines", "-1"}} {
 			if _, _, code := watches(t, e, args...); code != term.ExitUsage {

@@ -173,10 +173,10 @@ func follow(ctx context.Context, t *term.Terminal, web *client.Client, q client.
 			away = true
 			pace.Wait(ctx, watchPause)
 			continue
-		case away:
+		case away && page.Reset == nil:
 			t.Say("a peer answers again; no event was missed")
-			away = false
 		}
+		away = false
 		if page.Reset != nil {
 			t.Warn("events before %s are gone: %s", term.Printable(page.Reset.First), term.Printable(page.Reset.Reason))
 		}

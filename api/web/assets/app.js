@@ -140,11 +140,11 @@ link.changed = (peer, before, gap) => { moved = { peer, before: moved ? moved.be
 // became of the one that did before: it counts as silent after a second.
 function tellMoved() {
 	if (!moved) return;
-	const { peer, before, gap, at } = moved;
+	const { peer, before, gap, at, reset } = moved;
 	const was = app.status.peers.find((p) => p.name === before);
 	if (peer !== before && was && was.live && performance.now() - at < 4000) return;
 	moved = null;
-	const missed = app.events && app.events.state === "live" ? "; nothing missed" : "";
+	const missed = !reset && app.events && app.events.state === "live" ? "; nothing missed" : "";
 	if (peer !== before) notice("link", "info", `${was && !was.live && was.silent_since ? `${before} was lost at ${clock(new Date(was.silent_since))}; ` : ""}${peer} answers now${missed}.`, 30000);
 	else if (gap && new Date() - gap > 1500) notice("link", "info", `${peer} gave no answer from ${clock(gap)} to ${clock(new Date())}${missed}.`, 15000);
 }
@@ -268,6 +268,7 @@ function startEvents() {
 			if (["leadership", "pxe", "floating-ip", "member", "warning"].includes(e.kind)) lookSoon();
 		},
 		reset: (why) => {
+			if (moved) moved.reset = true;
 			app.timeline.clear();
 			notice("reset", "info", `Older events are not in the cluster any more${why.reason ? ": " + why.reason : ""}.`, 20000);
 		},
