@@ -36,7 +36,7 @@ type Gate struct {
 	Inspections firewall.Inspections
 	// Wire is where machines boot, for the recorder; nil: nothing is recorded.
 	Wire recorder.Wire
-	// RelaysDropped says to the recorder why what a DHCP relay passes on is dropped; "": it is not.
+	// RelaysDropped says to the recorder why what a DHCP relay passes on over IPv4 is dropped; "": it is not.
 	RelaysDropped string
 	Policy        firewall.Policy
 	// Driver and Interface are what the chains are made with, for display.
@@ -144,6 +144,7 @@ func (g *gate) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	g.Guard.Stop(ctx)
+	g.told(ctx)
 }
 
 // door is the filter and the floating IP of this host as others see them.
@@ -162,4 +163,12 @@ func (g *gate) yield(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	g.Guard.Yield(ctx)
+	g.told(ctx)
+}
+
+// told has the recorder commit what it has heard until the door shut.
+func (g *gate) told(ctx context.Context) {
+	if g.Recorder != nil {
+		g.Recorder.Yield(ctx)
+	}
 }

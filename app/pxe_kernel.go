@@ -106,7 +106,7 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client, log *slog.Log
 	return g
 }
 
-// relaysDropped says why what a DHCP relay passes on is dropped by firewall.match, "" if it is not.
+// relaysDropped says why what a DHCP relay passes on over IPv4 is dropped, "" if it is not.
 func relaysDropped(match string) string {
 	if firewall.Match(match).Relays() == firewall.RelaysMatched {
 		return ""

@@ -176,7 +176,7 @@ func (x *Explanation) meetRelay(h HostState) {
 			"over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
 	default:
 		x.step(RuleRelay, VerdictNext,
-			"if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether)")
+			"if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether; over IPv6 always)")
 	}
 }
 

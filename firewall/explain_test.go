@@ -129,7 +129,7 @@ func TestLeaderExplainsItsLists(t *testing.T) {
 	b.explained(b.leading(), booting, VerdictAccept, RuleWhitelist, map[Rule]string{
 		RuleInterface: "UDP 67, 547, 4011 that arrive on br-pxe",
 		RuleLease:     "in force here since 2023-11-14T22:13:20Z, under token " + b.token.String(),
-		RuleRelay:     "what a DHCP relay passes on is dropped (firewall.match: ether)",
+		RuleRelay:     "what a DHCP relay passes on is dropped (firewall.match: ether; over IPv6 always)",
 		RuleWhitelist: "node " + explainedNode + " is introspected (starting)",
 		RuleBlacklist: "port p1 of node " + explainedNode,
 	})
@@ -270,8 +270,8 @@ func TestRelaysAreExplained(t *testing.T) {
 	b := newFakeStore(t)
 	b.lists()
 	for relays, commands := range map[Relays]string{
-		"":            "is dropped (firewall.match: ether)",
-		RelaysDropped: "is dropped (firewall.match: ether)",
+		"":            "is dropped (firewall.match: ether; over IPv6 always)",
+		RelaysDropped: "is dropped (firewall.match: ether; over IPv6 always)",
 		RelaysMatched: "over IPv4 it may be behind a DHCP relay",
 	} {
 		h := b.leading()

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"strings"
@@ -138,8 +139,11 @@ func readDHCP6(f frame) (s message, ok bool) {
 			return s, false
 		}
 		s.mac, s.step.Relay = mac.String(), f.src.Addr().String()
-		if relay, is := packet.(*dhcpv6.RelayMessage); is {
-			s.step.Relay = addressText(relay.LinkAddr)
+		if f.answers() {
+			s.step.Relay = f.dst.Addr().String()
+		}
+		if relay, is := packet.(*dhcpv6.RelayMessage); is { // one in a switch has no such address (RFC 6221)
+			s.step.Relay = cmp.Or(addressText(relay.LinkAddr), s.step.Relay)
 		}
 	}
 	switch m.MessageType {

@@ -23,6 +23,9 @@ type Machine struct {
 	// Denied says why a MAC is kept out, relay being the address of the DHCP relay that it came
 	// through, "" if none; "" says that it is let in.
 	Denied func(mac, relay string) string
+	// Hosts are addresses of the peers' hosts. Their DHCP servers are no foreign ones, also where
+	// another peer leads by now.
+	Hosts map[string]bool
 	// Strangers asked meanwhile.
 	Strangers []Stranger
 }
@@ -30,7 +33,7 @@ type Machine struct {
 // judge says what speaks against the boot, what stops it first before what would stop it later,
 // and when the next thing will if nothing is heard until then; zero: nothing will.
 func (m Machine) judge() (all []entry.Finding, next time.Time) {
-	h := sortSteps(m.Track)
+	h := m.sortSteps()
 	for _, row := range rows() {
 		at, text := row.find(m, h)
 		if text == "" {
@@ -56,12 +59,13 @@ type heard struct {
 	system                                           []boots.Step // other files that were fetched: what a script names
 	ipxe                                             bool         // iPXE asked
 	own                                              []string     // addresses of the DHCP server of the peers' hosts
-	gap                                              bool         // not all was heard
+	gaps                                             []boots.Step // before which not all was heard
 }
 
-func sortSteps(t boots.Track) (h heard) {
+func (m Machine) sortSteps() (h heard) {
 	var files []string
-	for _, s := range t.Steps {
+	for _, s := range m.Track.Steps {
+		s.Foreign = s.Foreign && !m.Hosts[s.Server]
 		switch s.Kind {
 		case boots.Asked:
 			h.asked = append(h.asked, s)
@@ -82,10 +86,10 @@ func sortSteps(t boots.Track) (h heard) {
 		case boots.Abandoned:
 			h.abandoned = append(h.abandoned, s)
 		case boots.Unheard:
-			h.gap = true
+			h.gaps = append(h.gaps, s)
 		}
 	}
-	for _, s := range t.Steps {
+	for _, s := range m.Track.Steps {
 		switch {
 		case s.Kind != boots.Fetched:
 		case slices.ContainsFunc(files, func(f string) bool { return f != "" && path.Base(f) == path.Base(s.File) }):
@@ -186,9 +190,20 @@ func through(s boots.Step) string {
 	return " through relay " + s.Relay
 }
 
-func findForeign(_ Machine, h heard) (int64, string) {
+// whole reports whether one leader heard a conversation from the machine's question to this step of
+// it. Else an answer of the host of the leader before may be missing, or come after it has led.
+func (h heard) whole(s boots.Step) bool {
+	return slices.ContainsFunc(h.asked, func(a boots.Step) bool {
+		return a.MAC == s.MAC && a.Peer == s.Peer && a.FirstMillis <= s.LastMillis &&
+			!slices.ContainsFunc(h.gaps, func(g boots.Step) bool {
+				return g.Peer == s.Peer && a.FirstMillis < g.LastMillis && g.LastMillis <= s.LastMillis
+			})
+	})
+}
+
+func findForeign(m Machine, h heard) (int64, string) {
 	for _, s := range slices.Concat(h.leased, h.offered) {
-		if !s.Foreign {
+		if !s.Foreign || !h.whole(s) {
 			continue
 		}
 		chosen := ""
@@ -198,8 +213,8 @@ func findForeign(_ Machine, h heard) (int64, string) {
 		return s.FirstMillis, fmt.Sprintf("another DHCP server, %s from %s, offered it %s%s", s.Server, s.ServerMAC,
 			s.Address, chosen)
 	}
-	for _, s := range h.chose { // the answers of this host are heard, but for those in a gap
-		if s.Server != "" && (len(h.own) > 0 || !h.gap) && !slices.Contains(h.own, s.Server) {
+	for _, s := range h.chose { // the answers of this host are heard
+		if s.Server != "" && h.whole(s) && !m.Hosts[s.Server] && !slices.Contains(h.own, s.Server) {
 			return s.FirstMillis, fmt.Sprintf("it chose the offer of another DHCP server, %s, which was not heard here",
 				s.Server)
 		}

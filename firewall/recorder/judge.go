@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -111,7 +112,7 @@ func (r *Recorder) judgeNode(v fsm.View, node string, w *watched, fresh *boots.T
 		}
 	}
 	found, next := Machine{MACs: awaits.macs, Since: w.since, Now: now, Track: track, Strangers: strangers,
-		Denied: r.denied}.judge()
+		Denied: r.denied, Hosts: r.hosts}.judge()
 	if w.last, w.next = now, now.Add(judgeAgain); !next.IsZero() && next.Before(w.next) {
 		w.next = next
 	}
@@ -127,8 +128,12 @@ func (r *Recorder) judgeNode(v fsm.View, node string, w *watched, fresh *boots.T
 
 // denied says why what comes from a machine that is let in, through a relay, is kept out.
 func (r *Recorder) denied(_, relay string) string {
-	if relay == "" {
+	at, err := netip.ParseAddr(relay)
+	switch {
+	case err != nil:
 		return ""
+	case at.Is6():
+		return "what a DHCP relay passes on over IPv6 is dropped"
 	}
 	return r.RelaysDropped
 }

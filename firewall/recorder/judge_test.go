@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/boots"
@@ -321,4 +322,35 @@ func TestDroppedRelayIsTold(t *testing.T) {
 			t.Errorf("findings are %+v", account.Findings)
 		}
 	})
+}
+
+// What a relay passes on over IPv6 is dropped with each firewall.match; a relay in a switch has no
+// address on the machine's link (RFC 6221).
+func TestDroppedRelayOfSixIsTold(t *testing.T) {
+	for _, match := range []string{"", "firewall.match is ether"} {
+		for _, link := range []string{"2001:db8:9::1", "::"} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.r.RelaysDropped = match
+				m, err := dhcpv6.NewSolicit(hardware(t, machine1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := dhcpv6.EncapsulateRelay(m, dhcpv6.MessageTypeRelayForward, net.ParseIP(link),
+					net.ParseIP("fe80::5054:ff:fe00:1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.led(func() {
+					s.send(datagram6(router, own, "[2001:db8::9]:547", "[ff05::1:3]:547", r.ToBytes()))
+					time.Sleep(30 * time.Second)
+				})
+				account, _ := AccountOf(s.log.View(), nodeA)
+				if len(account.Findings) != 1 || account.Findings[0].Code != "denied" ||
+					!strings.HasSuffix(account.Findings[0].Text, "what a DHCP relay passes on over IPv6 is dropped") {
+					t.Errorf("relay-of-six: link %s, %q: findings are %+v", link, match, account.Findings)
+				}
+			})
+		}
+	}
 }

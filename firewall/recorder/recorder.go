@@ -43,11 +43,13 @@ type Recorder struct {
 	log    firewall.Log
 	peer   string // server ID of this peer
 	logger *slog.Logger
-	// RelaysDropped says why what a DHCP relay passes on is dropped, "" if it is not. It is set
-	// before Run.
+	// RelaysDropped says why what a DHCP relay passes on over IPv4 is dropped, "" if it is not. It is
+	// set before Run.
 	RelaysDropped string
 
 	mu        sync.Mutex
+	lead      firewall.Authority      // nil: this peer does not lead
+	hosts     map[string]bool         // addresses of the peers' hosts, as known when this peer began to lead
 	err       error                   // why nothing is heard; nil: the recorder listens, or does not lead
 	pending   map[string]*boots.Track // what is not committed yet, by node
 	resumed   map[string]bool         // nodes whose gap was told in this leadership
@@ -66,6 +68,27 @@ func New(wire Wire, log firewall.Log, peer string, logger *slog.Logger) *Recorde
 	return r
 }
 
+// hostsOf are the addresses of the peers' hosts: those that members name, and those that their DHCP
+// servers had in what was recorded of boots.
+func hostsOf(v fsm.View) map[string]bool {
+	all := make(map[string]bool)
+	for _, m := range v.Members() {
+		for _, address := range []string{m.Address, m.Gossip, m.API} {
+			if at, err := netip.ParseAddrPort(address); err == nil {
+				all[at.Addr().Unmap().WithZone("").String()] = true
+			}
+		}
+	}
+	for track := range v.BootTracks() {
+		for _, s := range track.Steps {
+			if _, member := v.Member(s.Peer); member && s.ServerMAC != "" && !s.Foreign {
+				all[s.Server] = true
+			}
+		}
+	}
+	return all
+}
+
 // forget begins a leadership; strangers stay, since they are for display.
 func (r *Recorder) forget() {
 	r.pending, r.resumed = make(map[string]*boots.Track), make(map[string]bool)
@@ -79,10 +102,16 @@ func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
 	v, _ := r.log.Changed()
 	r.mu.Lock()
 	r.forget()
+	r.lead, r.hosts = a, hostsOf(v)
 	r.leases.recall(v, func(track boots.Track, mac string) bool {
 		return slices.Contains(r.nodesOf(v, mac), expected{track.Node, track.Begun})
 	}, time.Now())
 	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.lead = nil
+	}()
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	listening.Go(func() { r.listen(ctx) })
@@ -98,6 +127,20 @@ func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
 		failed = err != nil
 	}
 	return nil
+}
+
+// Yield commits what was heard and is not committed yet: another peer leads next, and did not hear
+// it. It does nothing where this peer does not lead.
+func (r *Recorder) Yield(ctx context.Context) {
+	r.mu.Lock()
+	a := r.lead
+	r.mu.Unlock()
+	if a == nil {
+		return
+	}
+	if err := r.commit(ctx, a); err != nil {
+		r.logger.Debug("commit what was heard of booting machines failed before another peer leads", "err", err)
+	}
 }
 
 func (r *Recorder) listen(ctx context.Context) {
