@@ -38,7 +38,7 @@ func (s *stage) killed(do func()) {
 
 // boots has the machine boot from the next leader's host.
 func (s *stage) boots() {
-	time.Sleep(4 * time.Second)
+	time.Sleep(4 * time.Second) // in a bubble
 	for i, file := range []string{"snponly.efi", "trivet.ipxe", "ironic-agent.kernel"} {
 		s.ask()
 		s.send(give(s.t, own, nextHost, machine1, dhcpv4.MessageTypeOffer, file))
@@ -46,7 +46,7 @@ func (s *stage) boots() {
 		s.send(give(s.t, own, nextHost, machine1, dhcpv4.MessageTypeAck, file))
 		s.fetch(2070+i, file, 100, true)
 	}
-	time.Sleep(judgeAfter + 3*noteEvery)
+	time.Sleep(judgeAfter + 3*noteEvery) // in a bubble
 }
 
 // The host of the leader before is no foreign DHCP server, neither where its offer was lost with the

@@ -112,7 +112,7 @@ func (r *Recorder) judgeNode(v fsm.View, node string, w *watched, fresh *boots.T
 		}
 	}
 	found, next := Machine{MACs: awaits.macs, Since: w.since, Now: now, Track: track, Strangers: strangers,
-		Denied: r.denied, Hosts: r.hosts}.judge()
+		Denied: r.denied, Hosts: r.lead.hosts}.judge()
 	if w.last, w.next = now, now.Add(judgeAgain); !next.IsZero() && next.Before(w.next) {
 		w.next = next
 	}

@@ -48,17 +48,22 @@ type Recorder struct {
 	RelaysDropped string
 
 	mu        sync.Mutex
-	lead      firewall.Authority      // nil: this peer does not lead
-	hosts     map[string]bool         // addresses of the peers' hosts, as known when this peer began to lead
+	lead      leadership
 	err       error                   // why nothing is heard; nil: the recorder listens, or does not lead
 	pending   map[string]*boots.Track // what is not committed yet, by node
-	resumed   map[string]bool         // nodes whose gap was told in this leadership
 	leases    leases
 	transfers transfers
 	shares    shares
 	strangers strangers
 	unread    int // messages beyond the budgets
 	watch     watch
+}
+
+// leadership is what the recorder knows of the present one.
+type leadership struct {
+	authority firewall.Authority // nil: this peer does not lead
+	hosts     map[string]bool    // addresses of the peers' hosts, as known when it began
+	resumed   map[string]bool    // nodes whose gap was told
 }
 
 // New returns the duty.
@@ -91,7 +96,7 @@ func hostsOf(v fsm.View) map[string]bool {
 
 // forget begins a leadership; strangers stay, since they are for display.
 func (r *Recorder) forget() {
-	r.pending, r.resumed = make(map[string]*boots.Track), make(map[string]bool)
+	r.pending, r.lead = make(map[string]*boots.Track), leadership{resumed: make(map[string]bool)}
 	r.leases, r.transfers = newLeases(), newTransfers()
 	r.watch = watch{nodes: make(map[string]*watched)}
 }
@@ -102,7 +107,7 @@ func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
 	v, _ := r.log.Changed()
 	r.mu.Lock()
 	r.forget()
-	r.lead, r.hosts = a, hostsOf(v)
+	r.lead.authority, r.lead.hosts = a, hostsOf(v)
 	r.leases.recall(v, func(track boots.Track, mac string) bool {
 		return slices.Contains(r.nodesOf(v, mac), expected{track.Node, track.Begun})
 	}, time.Now())
@@ -110,7 +115,7 @@ func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.lead = nil
+		r.lead.authority = nil
 	}()
 	var listening sync.WaitGroup
 	defer listening.Wait()
@@ -133,7 +138,7 @@ func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
 // it. It does nothing where this peer does not lead.
 func (r *Recorder) Yield(ctx context.Context) {
 	r.mu.Lock()
-	a := r.lead
+	a := r.lead.authority
 	r.mu.Unlock()
 	if a == nil {
 		return
@@ -330,11 +335,11 @@ func (r *Recorder) add(v fsm.View, step boots.Step, now time.Time) {
 // leader and now.
 func (r *Recorder) tellGap(v fsm.View, t *boots.Track, now time.Time) {
 	before, ok := v.BootTrack(t.Node)
-	if r.resumed[t.Node] || !ok || before.Begun != t.Begun || len(before.Steps) == 0 { // a finding alone is no step
-		r.resumed[t.Node] = true
+	if r.lead.resumed[t.Node] || !ok || before.Begun != t.Begun || len(before.Steps) == 0 { // a finding alone is no step
+		r.lead.resumed[t.Node] = true
 		return
 	}
-	r.resumed[t.Node] = true
+	r.lead.resumed[t.Node] = true
 	from := min(before.Latest(), now.UnixMilli())
 	t.Add(boots.Step{Kind: boots.Unheard, Peer: r.peer,
 		Times: boots.Times{FirstMillis: from, LastMillis: now.UnixMilli(), Count: 1}})

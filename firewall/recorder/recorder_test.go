@@ -93,7 +93,7 @@ func (s *stage) led(do func()) {
 	go func() { done <- s.r.Run(ctx, s) }()
 	do()
 	synctest.Wait()
-	time.Sleep(noteEvery)
+	time.Sleep(noteEvery) // in a bubble
 	cancel()
 	if err := <-done; err != nil {
 		s.t.Error(err)
