@@ -76,7 +76,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 		switch {
 		case err == nil:
 			return "", nil
-		case !ironic.Unknown(err), ironic.Unreachable(err), // that is for whoever is given the request back
+		case !ironic.Unknown(err), ironic.Unreachable(err), // its request is given back
 			try == resets, !pace.Wait(ctx, turnWait):
 			return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
 		}
