@@ -95,7 +95,7 @@ func unpacked(t *testing.T, path string) map[string]string {
 	}
 }
 
-func gather(t *testing.T, dir string) map[string]string {
+func gather(t *testing.T, dir string, more ...string) map[string]string {
 	t.Helper()
 	var talk bytes.Buffer
 	p := &program{Terminal: &term.Terminal{Out: &talk, Err: &talk, Wall: time.Now, Env: []string{
@@ -107,8 +107,8 @@ func gather(t *testing.T, dir string) map[string]string {
 	}
 	path := filepath.Join(dir, "b.tar.gz")
 	if code := p.run(t.Context(),
-		[]string{"debug", "bundle", "-f", path, "--with-state", "--mac", "52:54:00:ab:00:01", "--socket",
-			filepath.Join(dir, "s"), "--data-dir", dir}); code != 0 {
+		append(more, "debug", "bundle", "-f", path, "--with-state", "--mac", "52:54:00:ab:00:01", "--socket",
+			filepath.Join(dir, "s"), "--data-dir", dir)); code != 0 {
 		t.Fatalf("exit %d: %s", code, talk.String())
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -149,6 +149,14 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 	}
 	if !strings.Contains(files["config.txt"], "ironic.password: (redacted)") {
 		t.Error(files["config.txt"])
+	}
+}
+
+// TestABundleOfAnotherHost: the configuration of the host where it is made is not that of the peer.
+func TestABundleOfAnotherHost(t *testing.T) {
+	files := gather(t, t.TempDir(), "--peer", "192.0.2.2")
+	if !strings.Contains(files["INDEX"], "config.txt               missing: the peer is not on this host") {
+		t.Errorf("bundle-of-another-host: %s", files["INDEX"])
 	}
 }
 

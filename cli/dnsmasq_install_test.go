@@ -123,6 +123,20 @@ func TestDnsmasqInstall(t *testing.T) {
 	}
 }
 
+// TestDnsmasqOfAnotherPeer: its part of the subnet is not this host's. To take back needs no peer.
+func TestDnsmasqOfAnotherPeer(t *testing.T) {
+	s := newBootSite(t)
+	for _, mode := range []string{"--install", "--boot-script", "--pool=192.0.2.30-192.0.2.60"} {
+		told := s.run(mode, "--address", "192.0.2.1/24", "--peer", "192.0.2.2")
+		if !strings.Contains(told, "it is about this host") || !strings.Contains(told, "[exit 2]") {
+			t.Errorf("pool-of-another-host: %s:\n%s", mode, told)
+		}
+	}
+	if told := s.run("--uninstall", "--peer", "192.0.2.2"); !strings.Contains(told, "[exit 0]") {
+		t.Errorf("pool-of-another-host: --uninstall:\n%s", told)
+	}
+}
+
 // TestDnsmasqInstallJSON: scripts get the changes, and people the warnings.
 func TestDnsmasqInstallJSON(t *testing.T) {
 	s := newBootSite(t)

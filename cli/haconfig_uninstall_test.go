@@ -77,6 +77,8 @@ func TestHAConfigUninstall(t *testing.T) {
 			there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "the last peer", flags: "--if-last", peers: []api.Peer{self, gone}, there: registry{name: "trivet-haconfig"},
 			says: "deleted"},
+		{name: "another host's peer is named", flags: "--if-last --peer 192.0.2.2", peers: []api.Peer{self, heard},
+			there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "another peer is heard by gossip", flags: "--if-last", peers: []api.Peer{self, heard},
 			there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked},

@@ -148,7 +148,7 @@ func (p *program) addCommands(root *cobra.Command) {
 				node.Node(t, peer, set.APIServer)}},
 		{"pxe", "PXE:", []*cobra.Command{pxe.Firewall(t, peer, set), pxe.Dnsmasq(t, peer, set, p.server)}},
 		{"failover", "Failover of kube nodes, and components in Kubernetes:",
-			[]*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
+			[]*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, set)}},
 		{"leases", "Leases and elections for other programs:",
 			[]*cobra.Command{lease.Lease(t, set.APIServer),
 				lease.Elector(t, set.APIServer, func() *slog.Logger { return daemon.NewLog(t) })}},

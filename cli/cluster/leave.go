@@ -44,15 +44,21 @@ func Leave(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 
 func leave(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, force bool) error {
 	var s api.Status
-	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
-		return leaveStopped(t, set, err)
+	err := peer.Call(ctx, "GET", "/v1/status", nil, &s)
+	if err == nil {
+		err = peer.Within(term.ShapeLimit).Call(ctx, "POST", "/v1/leave", admin.Leave{Force: force}, nil)
 	}
-	err := peer.Within(term.ShapeLimit).Call(ctx, "POST", "/v1/leave", admin.Leave{Force: force}, nil)
 	switch {
-	case errors.Is(err, term.ErrNoPeerHere): // it has stopped since it was asked for its status
+	case errors.Is(err, term.ErrNoPeerHere): // it may have stopped since it was asked for its status
 		return leaveStopped(t, set, err)
 	case err != nil && !errors.Is(err, term.ErrCutOff):
 		return hintForce(err, force)
+	case set.Port != "" && err != nil:
+		return err
+	case set.Port != "": // its data directory is on another host
+		t.Say("%s has left cluster %s; it stops and wipes its log, after that 'trivet join' there makes it a peer again",
+			s.Name, s.Cluster)
+		return nil
 	}
 	after, gone := awaitGone(ctx, s.Directory)
 	switch {
@@ -75,7 +81,7 @@ func leave(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.S
 	return nil
 }
 
-// leaveStopped answers a leave where no peer runs: done already, or impossible.
+// leaveStopped answers a leave where no peer runs on this host: done already, or impossible.
 func leaveStopped(t *term.Terminal, set *options.Set, unreachable error) error {
 	conf, err := set.Load()
 	if err != nil {

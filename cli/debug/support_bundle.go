@@ -116,6 +116,10 @@ func configured(set *options.Set) []string {
 func bundleHere(t *term.Terminal, set *options.Set, top *supportbundle.Files) {
 	top.Add("version.txt", supportbundle.MaxFile,
 		fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", t.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
+	if set.Port != "" {
+		top.Add("config.txt", 0, nil, errors.New("the peer is not on this host: its folder has its configuration"))
+		return
+	}
 	conf, err := set.Peruse()
 	var text bytes.Buffer
 	for _, s := range conf.Effective() {

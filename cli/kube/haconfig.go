@@ -16,9 +16,9 @@ import (
 )
 
 // HAConfig is 'trivet haconfig'.
-func HAConfig(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
+func HAConfig(t *term.Terminal, set *options.Set) *cobra.Command {
 	return term.Group("haconfig", "High availability of components deployed in Kubernetes",
-		haconfigManifest(t, set), haconfigLint(t), haconfigCheck(t, set), haconfigUninstall(t, peer, set))
+		haconfigManifest(t, set), haconfigLint(t), haconfigCheck(t, set), haconfigUninstall(t, set))
 }
 
 // manifestFlags are those of 'haconfig manifest', as they are written.

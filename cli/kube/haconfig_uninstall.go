@@ -20,7 +20,7 @@ import (
 // waits for it.
 const uninstallLimit = 15 * time.Second
 
-func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
+func haconfigUninstall(t *term.Terminal, set *options.Set) *cobra.Command {
 	var cluster, kubeconfig, registration string
 	var ifLast, dry bool
 	c := &cobra.Command{
@@ -61,7 +61,8 @@ func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobr
 			of.Registration = config.Default().HAConfig.Registration
 		}
 		if ifLast {
-			if others, err := othersAlive(ctx, peer); err != nil || others {
+			here := term.OnSocket(conf.Socket) // not --peer: the package of this host is removed
+			if others, err := othersAlive(ctx, here); err != nil || others {
 				return err
 			}
 		}

@@ -318,6 +318,15 @@ func answersOnSocket(socket string) bool {
 	return term.OnSocket(socket).Call(ctx, "GET", api.SocketPath+"/v1", nil, nil) == nil
 }
 
+// RefusePeer refuses --peer for a command that lays what a peer says next to what this host has.
+func (s *Set) RefusePeer(command string) error {
+	if s.Port == "" {
+		return nil
+	}
+	return term.Fail(term.ExitUsage, "run it on that host; on this one without --peer and $TRIVET_PEER",
+		"%s: it is about this host, and --peer names the peer at %s", command, s.Port)
+}
+
 // Peer returns the peer on this host, or the one that --peer names. A configuration that will
 // not do is a warning here: it must not silence the diagnostics of a peer that
 // runs (promise 7).

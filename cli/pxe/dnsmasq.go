@@ -121,6 +121,9 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 	case f.uninstall:
 		return uninstallBoot(ctx, t, on, f)
 	}
+	if err := set.RefusePeer("dnsmasq-config"); err != nil { // this host would grant that one's addresses
+		return err
+	}
 	conf, err := set.Load()
 	if err != nil {
 		return err
