@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,25 +40,27 @@ func (o Options) moved(id datadir.Identity) (datadir.Identity, error) {
 
 // present returns where the others dial a service now. Where the configuration
 // names no address, the one that was is kept while this host has it: a host may
-// have several, and that one was found from the cluster's side.
+// have several, and that one was found from the cluster's side. One that is absent
+// need not have moved: see [datadir.Host.AddressNow].
 func (o Options) present(key string, a config.Address, was string) string {
 	host, _, err := net.SplitHostPort(was)
 	if err != nil {
 		return was
 	}
 	now, err := datadir.Advertised(key, a, func() (string, error) {
-		all, err := datadir.UsableAddresses("")
-		if err != nil || net.ParseIP(host) == nil || len(all) == 0 || slices.Contains(all, host) {
-			return host, err
+		at, err := datadir.Host{Config: o.Config}.AddressNow(host)
+		if err != nil {
+			o.Logger.Warn("find own address failed, keeping the current one; if this host has moved, write "+key+".advertise",
+				"address", host, "err", err)
+			return host, nil
 		}
-		return datadir.Host{Config: o.Config}.OnlyAddress("")
+		return at, nil
 	})
 	if _, port, _ := net.SplitHostPort(now); err == nil && port == "0" {
 		return was // any free port: it was noted when it was known
 	}
 	if err != nil {
-		o.Logger.Warn("find own address failed, keeping the current one", "address", was, "err", err)
-		return was
+		return was // the configuration was checked before
 	}
 	return now
 }

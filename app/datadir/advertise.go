@@ -47,24 +47,38 @@ func (h Host) CheckAddress() error {
 	return err
 }
 
-// OnlyAddress returns this host's one usable address. Where there are several
-// it is the one from which target is reached, if there is a target; else those
-// of the interface on which machines boot do not count, unless there are no
-// others.
-func (h Host) OnlyAddress(target string) (string, error) {
-	found, err := UsableAddresses("")
+// network is what the kernel knows of a host's addresses.
+type network struct {
+	// addresses lists the global ones of either version, but for those of one interface.
+	addresses func(except string) (v4, v6 []string, err error)
+	// source is the one from which a target is reached.
+	source func(target string) (string, error)
+}
+
+func kernel() network { return network{globalAddresses, sourceFor} }
+
+// onlyAddress returns this host's one usable address. Where there are several, or where
+// a target is reached by the other version of IP, it is the one from which target is
+// reached, if there is a target; else those of the interface on which machines boot do
+// not count, unless there are no others.
+func (h Host) onlyAddress(on network, target string) (string, error) {
+	v4, v6, err := on.addresses("")
 	if err != nil {
 		return "", err
 	}
-	if len(found) > 1 && target != "" {
-		return sourceFor(target)
+	found := usable(v4, v6)
+	if target != "" {
+		source, err := on.source(target)
+		if len(found) > 1 || err == nil && slices.Contains(v6, source) {
+			return source, err
+		}
 	}
 	if len(found) > 1 {
-		elsewhere, err := UsableAddresses(h.Config.Firewall.Interface)
+		v4, v6, err := on.addresses(h.Config.Firewall.Interface)
 		if err != nil {
 			return "", err
 		}
-		if len(elsewhere) > 0 {
+		if elsewhere := usable(v4, v6); len(elsewhere) > 0 {
 			found = elsewhere
 		}
 	}
@@ -72,6 +86,32 @@ func (h Host) OnlyAddress(target string) (string, error) {
 		return "", &AddressError{Found: found}
 	}
 	return found[0], nil
+}
+
+// AddressNow returns the address of a host that had one, which stays while the host has it. Else
+// it is the host's only one, if the kernel reaches from there where the old one was, as its
+// members are: a host whose network is not up yet has docker0's address alone, and has not moved.
+func (h Host) AddressNow(was string) (string, error) { return h.addressNow(kernel(), was) }
+
+func (h Host) addressNow(on network, was string) (string, error) {
+	v4, v6, err := on.addresses("")
+	ip := net.ParseIP(was) // nil: it is a name
+	if err != nil || ip == nil || slices.Contains(v4, ip.String()) || slices.Contains(v6, ip.String()) {
+		return was, err
+	}
+	now, err := h.onlyAddress(on, "")
+	if err != nil {
+		return "", err
+	}
+	const discard = "9" // nothing is sent there
+	source, err := on.source(net.JoinHostPort(was, discard))
+	if err == nil && source != now {
+		err = fmt.Errorf("it is reached from %s", source)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is not on this host, and %s has not taken its place: %w", was, now, err)
+	}
+	return now, nil
 }
 
 // sourceFor is the address from which the kernel would reach target. No packet
@@ -85,21 +125,27 @@ func sourceFor(target string) (string, error) {
 	return host, errors.Join(err, conn.Close())
 }
 
-// UsableAddresses lists this host's global IPv4 addresses, or its IPv6 ones if
-// it has no IPv4, but for those of one interface.
-func UsableAddresses(except string) ([]string, error) {
+// usable are a host's IPv4 addresses, or its IPv6 ones if it has no IPv4.
+func usable(v4, v6 []string) []string {
+	if len(v4) == 0 {
+		return v6
+	}
+	return v4
+}
+
+// globalAddresses lists this host's global addresses, but for those of one interface.
+func globalAddresses(except string) (v4, v6 []string, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("list this host's interfaces: %w", err)
+		return nil, nil, fmt.Errorf("list this host's interfaces: %w", err)
 	}
-	var v4, v6 []string
 	for _, i := range interfaces {
 		if i.Name == except {
 			continue
 		}
 		addrs, err := i.Addrs()
 		if err != nil {
-			return nil, fmt.Errorf("list the addresses of %s: %w", i.Name, err)
+			return nil, nil, fmt.Errorf("list the addresses of %s: %w", i.Name, err)
 		}
 		for _, a := range addrs {
 			n, ok := a.(*net.IPNet)
@@ -112,9 +158,7 @@ func UsableAddresses(except string) ([]string, error) {
 			}
 		}
 	}
-	if len(v4) == 0 {
-		v4 = v6
-	}
 	slices.Sort(v4)
-	return slices.Compact(v4), nil
+	slices.Sort(v6)
+	return slices.Compact(v4), slices.Compact(v6), nil
 }
