@@ -24,11 +24,14 @@ import (
 // errNoLeader is what its log says.
 var errNoLeader = errors.New("no leader")
 
-// voterAlone is h1, a voter that h3 asks: its state, and whether it hears of a leader.
+// voterAlone is h1, a voter that another host asks: its state, whether it hears of a leader and it admits
+// the host, and what it gives it.
 type voterAlone struct {
-	state *fsm.State
-	led   bool
-	token pki.JoinToken
+	state  *fsm.State
+	led    bool
+	admits bool
+	share  func() (cluster.Shared, error)
+	token  pki.JoinToken
 }
 
 func (a *voterAlone) View() fsm.View { return a.state.View() }
@@ -40,8 +43,15 @@ func (a *voterAlone) Read(context.Context) (fsm.View, error) {
 	return a.state.View(), nil
 }
 
-func (a *voterAlone) Do(context.Context, string, fsm.Command) (fsm.Result, error) {
-	return fsm.Result{}, errNoLeader // the leader is gone by then
+func (a *voterAlone) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
+	if !a.admits {
+		return fsm.Result{}, errNoLeader // the leader is gone by then
+	}
+	data, err := fsm.Encode(fsm.Header{}, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	return a.state.Apply(fsm.Entry{Index: a.state.View().Index() + 1, Term: 1, Data: data}), nil
 }
 
 // serve opens h1's port.
@@ -75,7 +85,7 @@ func (a *voterAlone) serve(t *testing.T) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet, nil)
+	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet, a.share)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+cluster.PathSettings, joins)
 	mux.Handle("POST "+cluster.PathJoin, joins)

@@ -14,14 +14,19 @@ import (
 // goes to the top of its section, or with a new section to the end. name is that
 // of the file, for messages.
 //
-// It refuses keys that the file sets already, values that [Load] would refuse,
+// It refuses keys that the file sets already, values that are wrong by themselves,
 // and files whose form leaves it no place, such as "api: {listen: …}" on one
-// line. What it returns was read back and says what both sides said.
+// line. What it returns was read back and says what both sides said; whether that
+// is right together [Load] says, since each side may have one half of a pair.
 func Amend(name string, text []byte, values map[string]string) ([]byte, error) {
-	if _, err := Load(Sources{Flags: values}); err != nil && !onlyUsers(err) {
+	var problems Problems
+	given := make(map[string]any)
+	for _, s := range flagSettings(values, &problems) {
+		given[s.Key] = s.Value
+	}
+	if err := problems.err(); err != nil {
 		return nil, fmt.Errorf("amend %s: %w", name, err)
 	}
-	var problems Problems
 	before := fileSettings(name, text, &problems)
 	if err := problems.err(); err != nil {
 		return nil, err
@@ -32,29 +37,18 @@ func Amend(name string, text []byte, values map[string]string) ([]byte, error) {
 	}
 	draft := lines{text: strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")}
 	for _, o := range table { // in the order of the template
-		value, given := values[o.Key]
-		if !given {
+		value, ok := given[o.Key]
+		if !ok {
 			continue
 		}
 		if _, twice := want[o.Key]; twice {
 			return nil, fmt.Errorf("amend %s: %s is written there already", name, o.Key)
 		}
-		parsed, f := o.parse(value)
-		if f != nil {
-			return nil, Problems{f.at(Origin{}, o.Key)}
-		}
-		want[o.Key] = parsed
-		draft.write(o, value)
+		want[o.Key] = value
+		draft.write(o, values[o.Key])
 	}
 	out := []byte(strings.TrimPrefix(strings.Join(draft.text, "\n"), "\n") + "\n")
 	return out, readBack(name, out, want)
-}
-
-// onlyUsers reports whether nothing is wrong but that http_basic has no file of
-// users: the key may stand in the file that is amended.
-func onlyUsers(err error) bool {
-	problems, ok := err.(Problems)
-	return ok && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Key != "api.auth_strategy" })
 }
 
 // readBack makes sure that the text says what was wanted and nothing else.

@@ -33,11 +33,14 @@ func TestAmend(t *testing.T) {
 		"a section in a section": {"inspection:\n  timeout: 5m\n",
 			map[string]string{"inspection.processing.processing_hooks": "scheduler,ramdisk_error"},
 			"inspection:\n  processing:\n    processing_hooks: [scheduler, ramdisk_error]\n  timeout: 5m\n"},
+		"half of a pair": {"api:\n  tls:\n    cert_file: /c\n    key_file: /k\n",
+			map[string]string{"api.tls.certificate": "files"},
+			"api:\n  tls:\n    certificate: files\n    cert_file: /c\n    key_file: /k\n"},
 		"no line end": {"name: h1", map[string]string{"raft.timing": "slow"}, "name: h1\nraft:\n  timing: slow\n"},
 	} {
 		got, err := Amend("f", []byte(c.text), c.values)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("amend: %s: %v", name, err)
 			continue
 		}
 		if string(got) != c.want {
@@ -55,6 +58,7 @@ func TestAmendRefuses(t *testing.T) {
 		"one line":          {"api: {listen: \":1\"}\n", basic(), "nothing can be written"},
 		"set already":       {"api:\n  auth_strategy: noauth\n", basic(), "api.auth_strategy is written there already"},
 		"a wrong value":     {"", map[string]string{"raft.timing": "soon"}, "raft.timing"},
+		"no option":         {"", map[string]string{"raft.warp": "9"}, "raft.warp: is not an option"},
 		"not YAML":          {"api: [\n", basic(), "f:"},
 		"after its end":     {"name: h1\n...\n", basic(), "nothing can be written"},
 		"a second document": {"name: h1\n---\n", basic(), "more than one document"},

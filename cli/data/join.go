@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -156,7 +157,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	host := hostOf(t, conf)
 	host.Observer, host.Replace = as.observer, as.replace
 	host.HandOver = func() error { return local.HandOver(dir.Path()) }
-	host.Judge = func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
+	host.Judge = func(shared cluster.Shared) error { return judgeShared(t, set, file, conf, shared, hostport) }
 	carryOut := host.Join
 	if as.dry {
 		carryOut = host.PlanJoin
@@ -248,9 +249,10 @@ func showJoin(t *term.Terminal, set *options.Set, f *draft, conf config.Config, 
 	return showMaking(t, f, written, plan, dir, made.Identity)
 }
 
-// judgeShared refuses settings of the cluster that are wrong next to those of this host, before
-// the host becomes a peer. Users are decided with the file of users.
-func judgeShared(conf config.Config, shared cluster.Shared, hostport string) error {
+// judgeShared refuses settings of the cluster that are wrong next to those of this host, or that
+// cannot be written into its file, before the host becomes a peer. Users are decided with the file of users.
+func judgeShared(t *term.Terminal, set *options.Set, file *draft, conf config.Config, shared cluster.Shared,
+	hostport string) error {
 	adopted, _ := conf.Adopt(shared.Settings)
 	whole, err := conf.Completed(adopted, "settings of "+hostport)
 	var found config.Problems
@@ -259,11 +261,16 @@ func judgeShared(conf config.Config, shared cluster.Shared, hostport string) err
 	}
 	found = slices.DeleteFunc(append(found, options.Refused(whole)...),
 		func(p config.Problem) bool { return p.Key == keyAuth })
-	if len(found) == 0 {
+	if err = refuse(found); err == nil {
+		silent := *t
+		silent.Err = io.Discard // what is to be said is said when it is written
+		_, err = settle(&silent, set, file, conf, settleJoiner(&silent, set, file, conf, shared))
+	}
+	if err == nil {
 		return nil
 	}
 	return term.Fail(term.ExitUsage, "no peer was made here; mend this host's configuration or flags, and repeat the join",
-		"%w", found)
+		"%w", err)
 }
 
 // passing reports whether a failure may pass by itself: no peer listens there yet,

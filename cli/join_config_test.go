@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cluster"
+)
+
+// joinerHost is a host with a configuration file that joins h1.
+type joinerHost struct {
+	t    *testing.T
+	h1   *voterAlone
+	root string
+	file string
+}
+
+// newJoiner is a host whose file has this text; the cluster gives settings, and is asked by meanwhile.
+func newJoiner(t *testing.T, text string, settings map[string]string, meanwhile func(h *joinerHost)) *joinerHost {
+	h := &joinerHost{t: t, root: t.TempDir(), h1: &voterAlone{led: true, admits: true}}
+	h.file = filepath.Join(h.root, "trivet.yaml")
+	h.write(text)
+	h.h1.share = func() (cluster.Shared, error) {
+		if meanwhile != nil {
+			meanwhile(h)
+		}
+		return cluster.Shared{Settings: settings}, nil
+	}
+	return h
+}
+
+func (h *joinerHost) write(text string) {
+	if err := os.WriteFile(h.file, []byte(text), 0o600); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// join joins, and returns what the file is then.
+func (h *joinerHost) join(words ...string) (code int, says, text string) {
+	h.t.Helper()
+	var out, talk bytes.Buffer
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Wall: time.Now,
+		Random: rand.Reader, Env: []string{"TRIVET_CONFIG=" + h.file, "TRIVET_DATA_DIR=" + filepath.Join(h.root, "d"),
+			"TRIVET_SOCKET=" + filepath.Join(h.root, "s"), "TRIVET_CLUSTER_LISTEN=127.0.0.1:7350",
+			"TRIVET_GOSSIP_LISTEN=127.0.0.1:7351", "TRIVET_NAME=h2"}}}
+	code = p.run(h.t.Context(), append([]string{"join", h.h1.serve(h.t), "--token", h.h1.token.String()}, words...))
+	now, err := os.ReadFile(h.file)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return code, talk.String(), string(now)
+}
+
+// isPeer reports whether the join made one.
+func (h *joinerHost) isPeer() bool {
+	_, err := os.Stat(filepath.Join(h.root, "d", "peer"))
+	return err == nil
+}
+
+// TestJoinWithHalfOfAPair: what this host has and what the cluster gives is judged together.
+func TestJoinWithHalfOfAPair(t *testing.T) {
+	for name, c := range map[string]struct {
+		text     string
+		settings map[string]string
+	}{
+		"its files": {"api:\n  tls:\n    cert_file: /etc/trivet/h2.pem\n    key_file: /etc/trivet/h2.key\n",
+			map[string]string{"api.tls.certificate": "files"}},
+		"password of keystone": {"api:\n  keystone:\n    password_file: /etc/trivet/keystone\n",
+			map[string]string{"api.auth_strategy": "keystone", "api.keystone.auth_url": "https://192.0.2.5:5000",
+				"api.keystone.username": "trivet"}},
+		"clusters of failover": {"failover:\n  kubeconfigs: [prod=/k]\n  fence_file: /f\n",
+			map[string]string{"failover.mode": "safe"}},
+	} {
+		h := newJoiner(t, c.text, c.settings, nil)
+		code, says, text := h.join()
+		if code != 0 || !h.isPeer() {
+			t.Errorf("half-of-a-pair: %s: exit %d:\n%s", name, code, says)
+		}
+		for _, value := range c.settings {
+			if !strings.Contains(text, value) {
+				t.Errorf("half-of-a-pair: %s: %s is not written:\n%s", name, value, text)
+			}
+		}
+	}
+}
+
+// TestJoinOfAFileOfAnOddForm: what cannot be written is refused before the host is admitted, not after.
+func TestJoinOfAFileOfAnOddForm(t *testing.T) {
+	h := newJoiner(t, "raft: {log_store: bolt}\n", map[string]string{"raft.timing": "slow"}, nil)
+	code, says, _ := h.join()
+	if code != term.ExitUsage || h.isPeer() || !strings.Contains(says, "is of a form into which nothing can be written") ||
+		!strings.Contains(says, "no peer was made here") {
+		t.Errorf("judged-before: exit %d, a peer %v:\n%s", code, h.isPeer(), says)
+	}
+}
