@@ -99,3 +99,58 @@ func TestJoinOfAFileOfAnOddForm(t *testing.T) {
 		t.Errorf("judged-before: exit %d, a peer %v:\n%s", code, h.isPeer(), says)
 	}
 }
+
+// TestJoinKeepsWhatIsWrittenMeanwhile: an operator writes into the file while the join waits for the cluster.
+func TestJoinKeepsWhatIsWrittenMeanwhile(t *testing.T) {
+	asked := 0
+	h := newJoiner(t, "# empty\n", map[string]string{"raft.timing": "slow"}, func(h *joinerHost) {
+		if asked++; asked == 2 { // the host is being admitted
+			h.write("log:\n  level: debug\n")
+		}
+	})
+	code, says, text := h.join()
+	if code != 0 || asked != 2 || !strings.Contains(text, "level: debug") || !strings.Contains(text, "timing: slow") {
+		t.Errorf("written-meanwhile: exit %d, asked %d times:\n%s\n%s", code, asked, says, text)
+	}
+}
+
+// writingRandom is randomness during whose first read something is done.
+type writingRandom func()
+
+func (r *writingRandom) Read(p []byte) (int, error) {
+	if *r != nil {
+		(*r)()
+		*r = nil
+	}
+	return rand.Read(p)
+}
+
+// TestInitKeepsWhatIsWrittenMeanwhile: what came into the file since it was read is not written over.
+func TestInitKeepsWhatIsWrittenMeanwhile(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "trivet.yaml")
+	const theirs = "log:\n  level: debug\n"
+	edit := writingRandom(func() { // the password of the first user is made: the file was read
+		if err := os.WriteFile(file, []byte(theirs), 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	var out, talk bytes.Buffer
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Wall: time.Now, Random: &edit,
+		Env: []string{"TRIVET_CONFIG=" + file, "TRIVET_DATA_DIR=" + filepath.Join(root, "d")}}}
+	words := []string{"init", "--name", "h1", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351",
+		"--api-listen", ":5050"}
+	code := p.run(t.Context(), words)
+	text, err := os.ReadFile(file)
+	if code != term.ExitConflict || err != nil || string(text) != theirs {
+		t.Errorf("written-meanwhile: exit %d (%v):\n%s\n%s", code, err, &talk, text)
+	}
+	for _, name := range []string{"htpasswd", "d/peer"} {
+		if _, err := os.Stat(filepath.Join(root, name)); !os.IsNotExist(err) {
+			t.Errorf("written-meanwhile: %s: %v", name, err)
+		}
+	}
+	if code = p.run(t.Context(), words); code != 0 {
+		t.Errorf("written-meanwhile: repeated: exit %d:\n%s", code, &talk)
+	}
+}

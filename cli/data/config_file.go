@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -115,17 +116,36 @@ func (f *draft) load(set *options.Set, text []byte) (config.Config, error) {
 	return conf, options.Error(rest)
 }
 
-// loadDraft opens the file and loads the configuration with it.
-func loadDraft(t *term.Terminal, set *options.Set) (*draft, config.Config, error) {
+// readDraft opens the file and loads the configuration with it.
+func readDraft(set *options.Set) (*draft, config.Config, error) {
 	f, err := openDraft(set)
 	if err != nil {
 		return nil, config.Config{}, err
 	}
 	conf, err := f.load(set, f.text)
+	return f, conf, err
+}
+
+// loadDraft is readDraft at the start of a command, which says what deserves a second look.
+func loadDraft(t *term.Terminal, set *options.Set) (*draft, config.Config, error) {
+	f, conf, err := readDraft(set)
 	for _, w := range conf.Warnings() {
 		t.Warn("%v", w)
 	}
 	return f, conf, err
+}
+
+// untouched refuses to write over what came into the file since it was read.
+func (f *draft) untouched() error {
+	now := &draft{path: f.path}
+	if err := now.read(); err != nil {
+		return term.Fail(term.ExitFailed, "repeat the command", "configuration: %w", err)
+	}
+	if (now.info == nil) != (f.info == nil) || !bytes.Equal(now.text, f.text) {
+		return term.Fail(term.ExitConflict, "repeat the command, which reads it again",
+			"configuration: %s has changed since it was read, and was left as it is", f.path)
+	}
+	return nil
 }
 
 // refuse refuses a configuration before this host is made a peer by it.

@@ -69,16 +69,12 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by st
 	if err := hostOf(t, conf).CheckAddress(); err != nil {
 		return addressError(err) // before anything is written
 	}
-	plan, err := settleFirst(t, set, file, conf)
-	if err != nil {
-		return err
-	}
 	dir, done, err := local.Use(conf.DataDir, dry)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }() // after a failure, too
-	written, err := settle(t, set, file, conf, plan)
+	file, plan, written, err := settleFounder(t, set)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,21 @@ func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// settleFounder settles what is to be written for the first peer, by the file as it is now. The caller has
+// locked the data directory: what another command has made since this one began counts.
+func settleFounder(t *term.Terminal, set *options.Set) (*draft, *settlement, settled, error) {
+	f, conf, err := readDraft(set)
+	if err != nil {
+		return nil, nil, settled{}, err
+	}
+	plan, err := settleFirst(t, set, f, conf)
+	if err != nil {
+		return nil, nil, settled{}, err
+	}
+	written, err := settle(t, set, f, conf, plan)
+	return f, plan, written, err
+}
+
 // settled is a settlement that was checked, with the configuration that it leads to.
 type settled struct {
 	conf config.Config
@@ -143,7 +158,10 @@ func (w settled) write(t *term.Terminal, f *draft, s *settlement) (config.Config
 	if w.text == nil {
 		return w.conf, saveUsers(t, s)
 	}
-	err := f.makeRoom()
+	err := f.untouched()
+	if err == nil {
+		err = f.makeRoom()
+	}
 	if err == nil {
 		err = saveUsers(t, s)
 	}

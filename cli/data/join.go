@@ -87,7 +87,7 @@ type joining struct {
 // peerLives reports whether a peer that is a member, as far as this host knows, has its
 // data here. Data that cannot be read is an error: nothing must take its place unasked.
 func peerLives(t *term.Terminal, set *options.Set, dry bool) (bool, error) {
-	file, conf, err := loadDraft(t, set)
+	_, conf, err := loadDraft(t, set)
 	if err != nil {
 		return false, err
 	}
@@ -101,7 +101,7 @@ func peerLives(t *term.Terminal, set *options.Set, dry bool) (bool, error) {
 	if err := notDeparted(conf.DataDir, id); err != nil {
 		return false, err
 	}
-	if finished, err := finishJoin(t, set, file, conf, dry); finished || err != nil {
+	if finished, err := finishJoin(t, set, conf, dry); finished || err != nil {
 		return finished, err
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
@@ -132,7 +132,7 @@ func joinToken(t *term.Terminal, token, file string) (string, error) {
 
 func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport string, as joining,
 	text string) (err error) {
-	file, conf, err := loadDraft(t, set)
+	_, conf, err := loadDraft(t, set)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return term.Fail(term.ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
 	if id, cred, err := datadir.Peek(conf.DataDir); err == nil && !as.replace {
-		return joinAgain(t, set, id, cred, token, file, conf, as.dry)
+		return joinAgain(t, set, id, cred, token, conf, as.dry)
 	}
 	if err := refuse(options.Refused(conf)); err != nil {
 		return err
@@ -157,7 +157,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	host := hostOf(t, conf)
 	host.Observer, host.Replace = as.observer, as.replace
 	host.HandOver = func() error { return local.HandOver(dir.Path()) }
-	host.Judge = func(shared cluster.Shared) error { return judgeShared(t, set, file, conf, shared, hostport) }
+	host.Judge = func(shared cluster.Shared) error { return judgeShared(t, set, shared, hostport) }
 	carryOut := host.Join
 	if as.dry {
 		carryOut = host.PlanJoin
@@ -174,13 +174,13 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return sayAside(aside, joinError(hostport, err))
 	}
 	if as.dry {
-		return showJoin(t, set, file, conf, dir, made)
+		return showJoin(t, set, dir, made)
 	}
 	t.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
 	if as.replace {
 		t.Say("what an earlier peer left there is in before-join-DATE, until 'trivet datadir clean'")
 	}
-	if conf, err = configure(t, set, file, conf, dir, made.Shared); err != nil {
+	if conf, err = configure(t, set, dir, made.Shared); err != nil {
 		return err
 	}
 	sayServe(t, set, conf)
@@ -188,25 +188,35 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 }
 
 // configure completes the configuration of a host that has become a peer.
-func configure(t *term.Terminal, set *options.Set, file *draft, conf config.Config, dir *datadir.Dir,
-	shared cluster.Shared) (config.Config, error) {
-	plan := settleJoiner(t, set, file, conf, shared)
-	written, err := settle(t, set, file, conf, plan)
+func configure(t *term.Terminal, set *options.Set, dir *datadir.Dir, shared cluster.Shared) (config.Config, error) {
+	file, plan, written, err := settleAgain(t, set, shared)
+	conf := written.conf
 	if err == nil {
 		conf, err = written.write(t, file, plan)
 	}
 	if err != nil {
 		return conf, term.Fail(term.ExitOf(err),
-			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it",
+			"this host is a peer now; mend what is named and repeat the join, which completes the configuration",
 			"%w", err)
 	}
 	return conf, dir.Configured()
 }
 
+// settleAgain settles what is to be written for a joiner, by the file as it is now: an operator may have
+// written into it while the join waited.
+func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (*draft, *settlement, settled, error) {
+	f, conf, err := readDraft(set)
+	if err != nil {
+		return nil, nil, settled{}, err
+	}
+	plan := settleJoiner(t, set, f, conf, shared)
+	written, err := settle(t, set, f, conf, plan)
+	return f, plan, written, err
+}
+
 // finishJoin finishes a join that was killed after this host had become a peer, or shows what that
 // would write, and reports whether there was one.
-func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Config,
-	dry bool) (finished bool, err error) {
+func finishJoin(t *term.Terminal, set *options.Set, conf config.Config, dry bool) (finished bool, err error) {
 	dir, done, err := local.Use(conf.DataDir, dry)
 	if errors.Is(err, datadir.ErrLocked) {
 		return false, nil // the peer runs
@@ -220,14 +230,13 @@ func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Con
 		return false, local.DirError(err)
 	}
 	if dry {
-		plan := settleJoiner(t, set, file, conf, *shared)
-		written, err := settle(t, set, file, conf, plan)
+		file, plan, written, err := settleAgain(t, set, *shared)
 		if err != nil {
 			return false, err
 		}
 		return true, t.ShowEdits(written.edits(file, plan))
 	}
-	if conf, err = configure(t, set, file, conf, dir, *shared); err != nil {
+	if conf, err = configure(t, set, dir, *shared); err != nil {
 		return false, err
 	}
 	t.Say("a join that was killed here is finished")
@@ -236,13 +245,11 @@ func finishJoin(t *term.Terminal, set *options.Set, file *draft, conf config.Con
 }
 
 // showJoin shows what a join would write here.
-func showJoin(t *term.Terminal, set *options.Set, f *draft, conf config.Config, dir *datadir.Dir,
-	made *datadir.Joining) error {
+func showJoin(t *term.Terminal, set *options.Set, dir *datadir.Dir, made *datadir.Joining) error {
 	if !made.Told {
 		t.Warn("the peer that was asked is of v0.2.0: what it gives, and whether it admits this host, is known after the join")
 	}
-	plan := settleJoiner(t, set, f, conf, made.Shared)
-	written, err := settle(t, set, f, conf, plan)
+	f, plan, written, err := settleAgain(t, set, made.Shared)
 	if err != nil {
 		return err
 	}
@@ -251,8 +258,11 @@ func showJoin(t *term.Terminal, set *options.Set, f *draft, conf config.Config, 
 
 // judgeShared refuses settings of the cluster that are wrong next to those of this host, or that
 // cannot be written into its file, before the host becomes a peer. Users are decided with the file of users.
-func judgeShared(t *term.Terminal, set *options.Set, file *draft, conf config.Config, shared cluster.Shared,
-	hostport string) error {
+func judgeShared(t *term.Terminal, set *options.Set, shared cluster.Shared, hostport string) error {
+	_, conf, err := readDraft(set)
+	if err != nil {
+		return err
+	}
 	adopted, _ := conf.Adopt(shared.Settings)
 	whole, err := conf.Completed(adopted, "settings of "+hostport)
 	var found config.Problems
@@ -264,7 +274,7 @@ func judgeShared(t *term.Terminal, set *options.Set, file *draft, conf config.Co
 	if err = refuse(found); err == nil {
 		silent := *t
 		silent.Err = io.Discard // what is to be said is said when it is written
-		_, err = settle(&silent, set, file, conf, settleJoiner(&silent, set, file, conf, shared))
+		_, _, _, err = settleAgain(&silent, set, shared)
 	}
 	if err == nil {
 		return nil
@@ -284,7 +294,7 @@ func passing(err error) bool {
 
 // joinAgain answers a join where a peer lives.
 func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken,
-	file *draft, conf config.Config, dry bool) error {
+	conf config.Config, dry bool) error {
 	dir := conf.DataDir
 	if err := notDeparted(dir, id); err != nil {
 		return err
@@ -294,7 +304,7 @@ func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pk
 			"if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
-	if finished, err := finishJoin(t, set, file, conf, dry); finished || err != nil {
+	if finished, err := finishJoin(t, set, conf, dry); finished || err != nil {
 		return err
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)

@@ -54,7 +54,7 @@ func restoreCommand(t *term.Terminal, set *options.Set) *cobra.Command {
 }
 
 func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restoring) (err error) {
-	file, conf, err := loadDraft(t, set)
+	_, conf, err := loadDraft(t, set)
 	if err != nil {
 		return err
 	}
@@ -62,13 +62,11 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	if err != nil {
 		return err
 	}
-	var plan *settlement // of a new host's configuration
-	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
+	_, _, err = datadir.Peek(conf.DataDir)
+	fresh := errors.Is(err, datadir.ErrNoPeer) // a new host's configuration is to be written
+	if fresh {
 		if err := hostOf(t, conf).CheckAddress(); err != nil {
 			return addressError(err) // before anything is written
-		}
-		if plan, err = settleFirst(t, set, file, conf); err != nil {
-			return err
 		}
 	}
 	dir, done, err := local.Use(conf.DataDir, r.dry)
@@ -95,8 +93,8 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	if r.dry {
 		return preview(t, host, founding)
 	}
-	if plan != nil {
-		written, err := settle(t, set, file, conf, plan)
+	if fresh {
+		file, plan, written, err := settleFounder(t, set)
 		if err != nil {
 			return err
 		}
@@ -108,7 +106,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	if err != nil {
 		return err
 	}
-	sayRestored(t, set, conf, founding, plan != nil)
+	sayRestored(t, set, conf, founding, fresh)
 	return printRecovery(t, founding, founded)
 }
 
