@@ -75,7 +75,8 @@ func TestAddressNow(t *testing.T) {
 // TestAddressOfAJoiner is that from which it reaches the cluster, by whichever version of IP.
 func TestAddressOfAJoiner(t *testing.T) {
 	host := wires{v4: map[string]string{"docker0": "172.17.0.1"}, v6: map[string]string{"eth0": "fd00::9"},
-		reaches: map[string]string{"[fd00::1]:7350": "fd00::9", "172.17.0.2:7350": "172.17.0.1", "127.0.0.1:7350": "127.0.0.1"}}
+		reaches: map[string]string{"[fd00::1]:7350": "fd00::9", "172.17.0.2:7350": "172.17.0.1",
+			"127.0.0.1:7350": "127.0.0.1"}}
 	for target, want := range map[string]string{"": "172.17.0.1", "[fd00::1]:7350": "fd00::9",
 		"172.17.0.2:7350": "172.17.0.1", "127.0.0.1:7350": "172.17.0.1", "away:7350": "172.17.0.1"} {
 		got, err := Host{Config: config.Default()}.onlyAddress(host.network(), target)

@@ -47,7 +47,8 @@ type Host struct {
 // self returns who this host is as a new peer of the given cluster. target is
 // the peer through which it joins, "" for the first.
 func (h Host) self(id, clusterID string, incarnation uint64, target string) (Identity, error) {
-	address, err := Advertised("cluster", h.Config.Cluster, func() (string, error) { return h.onlyAddress(kernel(), target) })
+	find := func() (string, error) { return h.onlyAddress(kernel(), target) }
+	address, err := Advertised("cluster", h.Config.Cluster, find)
 	if err != nil {
 		return Identity{}, err
 	}

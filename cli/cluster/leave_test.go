@@ -25,7 +25,8 @@ func leaving(t *testing.T, dir, port string, through *term.Peer) (says string, e
 	on := &term.Terminal{Out: &talk, Err: &talk, Wall: time.Now, Env: []string{"TRIVET_CONFIG=/dev/null"}}
 	flags := pflag.NewFlagSet("trivet", pflag.ContinueOnError)
 	set := options.New(on, flags)
-	if err := flags.Parse([]string{"--data-dir", dir, "--socket", filepath.Join(dir, "none"), "--peer", port}); err != nil {
+	words := []string{"--data-dir", dir, "--socket", filepath.Join(dir, "none"), "--peer", port}
+	if err := flags.Parse(words); err != nil {
 		t.Fatal(err)
 	}
 	peer := term.Chosen(set.Peer)

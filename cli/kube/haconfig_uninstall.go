@@ -61,8 +61,8 @@ func haconfigUninstall(t *term.Terminal, set *options.Set) *cobra.Command {
 			of.Registration = config.Default().HAConfig.Registration
 		}
 		if ifLast {
-			here := term.OnSocket(conf.Socket) // not --peer: the package of this host is removed
-			if others, err := othersAlive(ctx, here); err != nil || others {
+			peer := term.OnSocket(conf.Socket) // not --peer: the package of this host is removed
+			if others, err := othersAlive(ctx, peer); err != nil || others {
 				return err
 			}
 		}
