@@ -38,7 +38,7 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r, "fields", "limit", "marker", "provision_state")
+	q, err := readQuery(r, listed("provision_state")...)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,12 @@ type query struct {
 	values url.Values
 }
 
+// listed are the parameters that each list takes. Lists are in the order of creation, which
+// Ironic's links name.
+func listed(more ...string) []string {
+	return append(more, "fields", "limit", "marker", "sort_key", "sort_dir")
+}
+
 // readQuery refuses every parameter that is not among allowed: what a client
 // misspells must show here as it would in Ironic.
 func readQuery(r *http.Request, allowed ...string) (q query, err error) {
@@ -51,7 +57,6 @@ type page struct {
 	body  bytes.Buffer
 	count int
 	last  string // UUID of the newest entry
-	more  bool   // there is at least one further entry
 	err   error
 }
 
@@ -68,7 +73,6 @@ func newPage(r *http.Request, kind string, q query) *page {
 // add appends an entry and reports whether a further one may follow.
 func (p *page) add(uuid string, doc document) bool {
 	if p.count == p.most {
-		p.more = true
 		return false
 	}
 	var encoded []byte
@@ -89,10 +93,13 @@ func (p *page) write(w http.ResponseWriter) error {
 		return p.err
 	}
 	p.body.WriteByte(']')
-	if p.more {
-		q := p.query.values
-		q.Set("limit", strconv.Itoa(p.most))
-		q.Set("marker", p.last)
+	if p.count == p.most {
+		// As in Ironic a full page has a link, also if it is the last one, and the link has
+		// none of the filters: not provision_state, node or address.
+		q := url.Values{"sort_key": {"id"}, "sort_dir": {"asc"}, "limit": {strconv.Itoa(p.most)}, "marker": {p.last}}
+		if p.query.fields != nil {
+			q.Set("fields", strings.Join(p.query.fields, ","))
+		}
 		p.body.WriteString(`,"next":`)
 		p.body.Write(marshal(base(p.request) + p.request.URL.Path + "?" + q.Encode()))
 	}

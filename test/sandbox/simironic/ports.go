@@ -50,12 +50,15 @@ func (s *Server) findPort(id string) (*port, error) {
 }
 
 func (s *Server) listPorts(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r, "fields", "limit", "marker", "node", "address")
+	q, err := readQuery(r, listed("node", "address")...)
 	if err != nil {
 		return err
 	}
 	if q.fields == nil && !q.detail {
 		q.fields = []string{"uuid", "address"}
+	}
+	if q.values.Has("address") {
+		q.marker = "" // Ironic looks an address up without it
 	}
 	p := newPage(r, "ports", q)
 	if err := s.fillPorts(p, q); err != nil {
