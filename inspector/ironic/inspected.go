@@ -2,7 +2,6 @@ package ironic
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 )
@@ -21,23 +20,25 @@ var inspectStates = [...]string{InspectWait, Inspecting}
 type inspectedNode struct {
 	UUID      string `json:"uuid"`
 	Interface string `json:"inspect_interface"`
+	Provision string `json:"provision_state"`
 }
 
 // Inspected lists the nodes that Ironic inspects by one of the inspect interfaces
 // named: all of them, or an error. A node that goes from one state to the other
-// meanwhile is there once.
+// meanwhile is there once, and none is that Ironic lists in another state.
 func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, error) {
 	var nodes []string
 	seen := make(map[string]bool)
 	for _, state := range inspectStates {
-		path := "nodes?provision_state=" + url.QueryEscape(state) + "&fields=uuid,inspect_interface"
+		path := "nodes?provision_state=" + url.QueryEscape(state) + "&fields=uuid,inspect_interface,provision_state"
 		listed, err := listNodes(ctx, c.now.Load(), path, func(n inspectedNode) string { return n.UUID })
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range listed {
 			n.UUID = canonical(n.UUID)
-			if slices.Contains(interfaces, n.Interface) && !seen[n.UUID] {
+			inspected := slices.Contains(inspectStates[:], n.Provision) && slices.Contains(interfaces, n.Interface)
+			if inspected && !seen[n.UUID] {
 				nodes = append(nodes, n.UUID)
 				seen[n.UUID] = true
 			}
@@ -49,9 +50,7 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 // Addresses lists the addresses of a node's ports, in lower case. It fails with
 // ErrNoNode if Ironic does not know the node.
 func (c *Client) Addresses(ctx context.Context, node string) ([]string, error) {
-	ports, err := c.now.Load().listPorts(ctx,
-		call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", node: node,
-			limit: maxPage, meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
+	ports, err := c.now.Load().portsOf(ctx, node, "ports?fields=uuid,address,node_uuid&node=")
 	if err != nil {
 		return nil, err
 	}

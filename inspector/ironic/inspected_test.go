@@ -9,18 +9,18 @@ import (
 func TestInspectedByInterfaces(t *testing.T) {
 	const node2, node3 = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
 	f := serve(t,
-		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent"},{"uuid":"` + node2 +
-			`","inspect_interface":"redfish"}]}`},
-		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent"},{"uuid":"` + node1 +
-			`","inspect_interface":"agent"}]}`},
+		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"inspecting"},{"uuid":"` +
+			node2 + `","inspect_interface":"redfish","provision_state":"inspecting"}]}`},
+		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent","provision_state":"inspect wait"},
+			{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"inspect wait"}]}`},
 	)
 	got, err := dial(t, conf(f.URL)).Inspected(t.Context(), []string{"agent"})
 	if err != nil || !slices.Equal(got, []string{node1, node3}) {
 		t.Errorf("inspected are %v (%v)", got, err)
 	}
 	want := []string{
-		"GET /v1/nodes?provision_state=inspect+wait&fields=uuid,inspect_interface",
-		"GET /v1/nodes?provision_state=inspecting&fields=uuid,inspect_interface",
+		"GET /v1/nodes?provision_state=inspect+wait&fields=uuid,inspect_interface,provision_state",
+		"GET /v1/nodes?provision_state=inspecting&fields=uuid,inspect_interface,provision_state",
 	}
 	if !slices.Equal(f.lines(), want) {
 		t.Errorf("sent %q, want %q", f.lines(), want)
@@ -42,14 +42,14 @@ func TestInspectedIsAllOrAnError(t *testing.T) {
 }
 
 func TestAddressesOfANode(t *testing.T) {
-	f := serve(t, answer{200, `{"ports":[{"uuid":"` + port1 + `","address":"52:54:00:00:00:0A"}]}`},
+	f := serve(t, answer{200, `{"ports":[{"uuid":"` + port1 + `","node_uuid":"` + node1 + `","address":"52:54:00:00:00:0A"}]}`},
 		fault(404, "Node "+node1+" could not be found."))
 	c := dial(t, conf(f.URL))
 	got, err := c.Addresses(t.Context(), node1)
 	if err != nil || !slices.Equal(got, []string{"52:54:00:00:00:0a"}) {
 		t.Errorf("addresses are %v (%v)", got, err)
 	}
-	if line := f.lines()[0]; line != "GET /v1/ports?node="+node1+"&fields=uuid,address" {
+	if line := f.lines()[0]; line != "GET /v1/ports?fields=uuid,address,node_uuid&node="+node1 {
 		t.Errorf("sent %s", line)
 	}
 	if got, err := c.Addresses(t.Context(), node1); !errors.Is(err, ErrNoNode) || got != nil {

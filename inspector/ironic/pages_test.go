@@ -3,9 +3,12 @@ package ironic
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
 func page(ids, next string) answer {
@@ -32,15 +35,89 @@ func TestPages(t *testing.T) {
 }
 
 func TestPagesOfPorts(t *testing.T) {
-	f := serve(t, answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports/detail?node=n&marker=m"}`},
+	f := serve(t, answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports/detail?node=n&limit=1&marker=m"}`},
 		answer{200, `{"ports": [` + aPort + `]}`})
-	ports, err := dial(t, conf(f.URL)).Ports(t.Context(), "n m")
+	ports, err := dial(t, conf(f.URL)).Ports(t.Context(), node1)
 	if err != nil || len(ports) != 2 {
 		t.Errorf("%+v, %v", ports, err)
 	}
-	if lines := f.lines(); len(lines) != 2 || lines[0] != "GET /v1/ports/detail?node=n+m" ||
-		lines[1] != "GET /v1/ports/detail?node=n&marker=m" {
+	if lines := f.lines(); len(lines) != 2 || lines[0] != "GET /v1/ports/detail?node="+node1 ||
+		lines[1] != "GET /v1/ports/detail?limit=1&marker=m&node="+node1 {
 		t.Errorf("sent %q", lines)
+	}
+}
+
+// Ironic's links lack the filters by which the first page was asked for.
+func TestLinksLeadToTheSameList(t *testing.T) {
+	s := simironic.New(simironic.Options{})
+	t.Cleanup(s.Close)
+	enrol := func(i int, state string, ports int) {
+		e := simironic.Enrolment{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), State: state}
+		for port := range ports {
+			e.MACs = append(e.MACs, fmt.Sprintf("52:54:00:%02x:%02x:%02x", i%256, port/256, port%256))
+		}
+		if err := s.Enroll(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const page, inspected = 1000, 1001
+	for i := range inspected {
+		enrol(i, InspectWait, 0)
+	}
+	enrol(2000, "active", page+1)
+	enrol(2001, "active", 2)
+	f := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); !q.Has("provision_state") && !q.Has("node") {
+			t.Errorf("page-link: asked without the filter: %s", r.URL)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	c := dial(t, conf(f.URL))
+	nodes, err := c.Inspected(t.Context(), []string{"no-inspect"})
+	if err != nil || len(nodes) != inspected {
+		t.Errorf("page-link: %d nodes are inspected, not %d (%v)", len(nodes), inspected, err)
+	}
+	for name, list := range map[string]func() (int, error){
+		"ports": func() (int, error) {
+			ports, err := c.Ports(t.Context(), "00000000-0000-4000-8000-000000002000")
+			return len(ports), err
+		},
+		"addresses": func() (int, error) {
+			addresses, err := c.Addresses(t.Context(), "00000000-0000-4000-8000-000000002000")
+			return len(addresses), err
+		},
+	} {
+		if n, err := list(); err != nil || n != page+1 {
+			t.Errorf("page-link: %d %s of the node, not %d (%v)", n, name, page+1, err)
+		}
+	}
+}
+
+// What an Ironic lists although it was not asked for is in no list.
+func TestListsAreOfWhatWasAsked(t *testing.T) {
+	const production = "00000000-0000-4000-8000-000000000002"
+	f := serve(t, answer{200, `{"nodes":[{"uuid":"` + production + `","inspect_interface":"agent","provision_state":"active"}],
+		"ports":[` + aPort + `,{"uuid":"p2","node_uuid":"` + production + `","address":"52:54:00:00:00:02"}]}`})
+	c := dial(t, conf(f.URL))
+	if got, err := c.Inspected(t.Context(), []string{"agent"}); err != nil || len(got) > 0 {
+		t.Errorf("wrong-state: a node in production is inspected: %v (%v)", got, err)
+	}
+	if ports, err := c.Ports(t.Context(), strings.ToUpper(node1)); err != nil || !reflect.DeepEqual(ports, []Port{wantPort}) {
+		t.Errorf("wrong-node: ports of %s are %+v (%v)", node1, ports, err)
+	}
+	if got, err := c.Addresses(t.Context(), node1); err != nil || len(got) != 1 {
+		t.Errorf("wrong-node: addresses of %s are %v (%v)", node1, got, err)
+	}
+}
+
+// Where a page is one entry, each answer has a link to a next one; that of an address leads
+// to it again.
+func TestPageOfAnAddressIsTheLast(t *testing.T) {
+	f := serve(t, answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports?limit=1&marker=` + port1 + `"}`})
+	ports, err := dial(t, conf(f.URL)).PortsAt(t.Context(), "52:54:00:00:00:0a")
+	if err != nil || !reflect.DeepEqual(ports, []Port{wantPort}) || len(f.lines()) != 1 {
+		t.Errorf("page-link: of an address: %+v (%v), sent %q", ports, err, f.lines())
 	}
 }
 

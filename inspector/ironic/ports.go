@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -15,9 +16,16 @@ var (
 
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]Port, error) {
-	return c.now.Load().listPorts(ctx,
-		call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), node: node, limit: maxPage,
+	return c.now.Load().portsOf(ctx, node, "ports/detail?node=")
+}
+
+// portsOf lists the ports of one node, by a path that its UUID completes. A port that Ironic
+// says to be another node's is none of them.
+func (l *line) portsOf(ctx context.Context, node, path string) ([]Port, error) {
+	ports, err := l.listPorts(ctx,
+		call{method: http.MethodGet, path: path + url.QueryEscape(node), node: node, limit: maxPage,
 			meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
+	return slices.DeleteFunc(ports, func(p Port) bool { return canonical(p.Node) != canonical(node) }), err
 }
 
 // AllPorts implements identify.Ironic.
@@ -30,39 +38,51 @@ func (c *Client) AllPorts(ctx context.Context) ([]Port, error) {
 	return ports, err
 }
 
-// PortsAt lists the ports with a MAC: none or one.
+// PortsAt lists the ports with a MAC: none or one. They are one page: where Ironic has a link
+// to a next one, with a limit of one, that is the same again.
 func (c *Client) PortsAt(ctx context.Context, mac string) ([]Port, error) {
-	return c.now.Load().listPorts(ctx,
-		call{method: http.MethodGet,
-			path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
+	k := call{method: http.MethodGet,
+		path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage}
+	raw, err := c.now.Load().do(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	ports, _, err := portsIn(k, raw)
+	return ports, err
 }
 
 func (l *line) listPorts(ctx context.Context, k call) ([]Port, error) {
 	var ports []Port
 	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
-		var page struct {
-			Ports *[]Port `json:"ports"`
-			Next  string  `json:"next"`
-		}
-		if err := decode(k, raw, &page); err != nil {
-			return "", err
-		}
-		if page.Ports == nil {
-			return "", garbled(k.name(), "Ironic's answer has no list of ports")
-		}
-		for _, p := range *page.Ports {
-			if p.UUID == "" {
-				return "", garbled(k.name(), "Ironic's list has a port without a uuid")
-			}
-			p.Address = strings.ToLower(p.Address)
-			ports = append(ports, p)
-		}
-		return page.Next, nil
+		page, next, err := portsIn(k, raw)
+		ports = append(ports, page...)
+		return next, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return ports, nil
+}
+
+// portsIn reads a page of ports and its link to the next one.
+func portsIn(k call, raw []byte) (ports []Port, next string, err error) {
+	var page struct {
+		Ports *[]Port `json:"ports"`
+		Next  string  `json:"next"`
+	}
+	if err := decode(k, raw, &page); err != nil {
+		return nil, "", err
+	}
+	if page.Ports == nil {
+		return nil, "", garbled(k.name(), "Ironic's answer has no list of ports")
+	}
+	for i, p := range *page.Ports {
+		if p.UUID == "" {
+			return nil, "", garbled(k.name(), "Ironic's list has a port without a uuid")
+		}
+		(*page.Ports)[i].Address = strings.ToLower(p.Address)
+	}
+	return *page.Ports, page.Next, nil
 }
 
 // CreatePort implements inspector.PortClient.
