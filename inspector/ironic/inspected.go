@@ -12,9 +12,11 @@ const (
 	Inspecting  = "inspecting"   // before, or after the document came
 )
 
-// inspectStates are those in which Ironic inspects a node with a ramdisk: while
-// it waits for its data, and before and after.
-var inspectStates = [...]string{InspectWait, Inspecting}
+// inspectStates are those in which Ironic inspects a node with a ramdisk, in the order in
+// which they are listed: inspecting, while it waits for the document, and inspecting again.
+// A node that goes on to the next state between two lists, or back when its ramdisk calls,
+// is in one of the three.
+var inspectStates = [...]string{Inspecting, InspectWait, Inspecting}
 
 // inspectedNode is a node in one of these states.
 type inspectedNode struct {

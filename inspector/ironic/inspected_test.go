@@ -2,6 +2,9 @@ package ironic
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 )
@@ -13,17 +16,43 @@ func TestInspectedByInterfaces(t *testing.T) {
 			node2 + `","inspect_interface":"redfish","provision_state":"inspecting"}]}`},
 		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent","provision_state":"inspect wait"},
 			{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"inspect wait"}]}`},
+		answer{200, `{"nodes":[]}`},
 	)
 	got, err := dial(t, conf(f.URL)).Inspected(t.Context(), []string{"agent"})
 	if err != nil || !slices.Equal(got, []string{node1, node3}) {
 		t.Errorf("inspected are %v (%v)", got, err)
 	}
 	want := []string{
+		"GET /v1/nodes?provision_state=inspecting&fields=uuid,inspect_interface,provision_state",
 		"GET /v1/nodes?provision_state=inspect+wait&fields=uuid,inspect_interface,provision_state",
 		"GET /v1/nodes?provision_state=inspecting&fields=uuid,inspect_interface,provision_state",
 	}
 	if !slices.Equal(f.lines(), want) {
 		t.Errorf("sent %q, want %q", f.lines(), want)
+	}
+}
+
+// A node that goes on to the next state between two lists, or back to the one before, is
+// inspected all the time.
+func TestInspectedBetweenTheLists(t *testing.T) {
+	for _, states := range [][]string{
+		{Inspecting, InspectWait, InspectWait}, {InspectWait, Inspecting, Inspecting},
+		{InspectWait, InspectWait, Inspecting}, {Inspecting, Inspecting, InspectWait},
+	} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			now, body := states[asked], `{"nodes":[]}`
+			if r.URL.Query().Get("provision_state") == now {
+				body = `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"` + now + `"}]}`
+			}
+			asked++
+			_, _ = io.WriteString(w, body) // the client checks
+		}))
+		got, err := dial(t, conf(s.URL)).Inspected(t.Context(), []string{"agent"})
+		s.Close()
+		if err != nil || !slices.Equal(got, []string{node1}) {
+			t.Errorf("between-lists: a node in %q as the lists are read: inspected are %v (%v)", states, got, err)
+		}
 	}
 }
 
