@@ -36,7 +36,8 @@ type Chooser interface {
 }
 
 // NodeClient changes a node, and lists its ports. A node that does not exist is
-// ironic.ErrNoNode; other failures are *ironic.Error.
+// ironic.ErrNoNode; other failures are *ironic.Error, ErrOutcomeUnknown among them where the
+// answer to a patch that appends to a list is lost.
 type NodeClient interface {
 	PatchNode(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error)
 	// PatchDriver is PatchNode for a patch that changes the driver: interfaces

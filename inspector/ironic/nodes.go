@@ -53,24 +53,19 @@ func possible(ref string) bool {
 
 // Node reads a node by UUID or name; ErrNoNode if there is none.
 func (c *Client) Node(ctx context.Context, ref string) (Node, error) {
-	return c.now.Load().node(ctx, http.MethodGet, ref, nodeFields, nil)
+	return c.now.Load().node(ctx, ref, nodeFields)
 }
 
-// PatchNode implements inspector.NodeClient.
-func (c *Client) PatchNode(ctx context.Context, node string, patch []Patch) (Node, error) {
-	return c.now.Load().node(ctx, http.MethodPatch, node, "", patch)
-}
-
-// node makes a call about a node that is answered with the node.
-func (l *line) node(ctx context.Context, method, ref, rest string, body any) (Node, error) {
-	k, err := nodeCall(method, ref, rest)
+// node reads what rest asks for of a node.
+func (l *line) node(ctx context.Context, ref, rest string) (Node, error) {
+	k, err := nodeCall(http.MethodGet, ref, rest)
 	if err != nil {
 		return Node{}, err
 	}
-	k.body = body
 	return l.oneNode(ctx, k)
 }
 
+// oneNode makes a call that is answered with a node.
 func (l *line) oneNode(ctx context.Context, k call) (Node, error) {
 	raw, err := l.do(ctx, k)
 	if err != nil {
@@ -204,11 +199,6 @@ func (c *Client) NodeWhole(ctx context.Context, node string) (map[string]any, er
 		return nil, garbled(k.name(), "Ironic's answer about a node cannot be read: %v", err)
 	}
 	return whole, nil
-}
-
-// PatchDriver implements inspector.NodeClient.
-func (c *Client) PatchDriver(ctx context.Context, node string, patch []Patch) (Node, error) {
-	return c.now.Load().node(ctx, http.MethodPatch, node, "?reset_interfaces=True", patch)
 }
 
 // ask reads what rest names of a node.

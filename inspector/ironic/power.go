@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 )
 
 // FindNode returns the UUID of the node that ref means: its UUID, its name, or the
@@ -14,7 +13,7 @@ func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found b
 	if mac, err := net.ParseMAC(ref); err == nil {
 		return nodeAt(ctx, c, mac.String())
 	}
-	n, err := c.now.Load().node(ctx, http.MethodGet, ref, "?fields=uuid", nil)
+	n, err := c.now.Load().node(ctx, ref, "?fields=uuid")
 	if errors.Is(err, ErrNoNode) {
 		return "", false, nil
 	}

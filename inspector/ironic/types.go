@@ -131,7 +131,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // up.
 func Unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok {
+	if !ok || errors.Is(err, ErrOutcomeUnknown) { // who can speak to Ironic does not know it either
 		return false
 	}
 	switch e.Status {
@@ -153,7 +153,7 @@ func Unknown(err error) bool {
 	}
 	switch e.Status {
 	case 0:
-		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
+		return !errors.Is(err, ErrNotSent) && !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	default:
