@@ -144,16 +144,19 @@ func (k viaKeystone) account() keystone.Account {
 	}
 }
 
-// fromKeystone makes of a login that failed what callers of Ironic meet.
+// fromKeystone makes of a login that failed what callers of Ironic meet: the call that it was for
+// was not sent.
 func fromKeystone(login string, err error) error {
-	var e *keystone.Error
-	switch {
-	case !errors.As(err, &e):
+	e, ok := errors.AsType[*keystone.Error](err)
+	if !ok {
 		return err
-	case errors.Is(err, keystone.ErrNoToken):
-		return garbled(e.Call, "%v", err)
 	}
-	return describe("Keystone", login, e.Call, e.Err)
+	failed := describe("Keystone", login, e.Call, e.Err)
+	if errors.Is(err, keystone.ErrNoToken) {
+		failed = garbled(e.Call, "%v", err)
+	}
+	failed.Err = errors.Join(ErrNotSent, failed.Err)
+	return failed
 }
 
 // locate finds the bare-metal service in the catalogue: its internal endpoint,

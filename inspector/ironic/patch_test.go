@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
@@ -115,6 +118,19 @@ func TestPatchThatAppendsOnce(t *testing.T) {
 	_, err := c.PatchNode(t.Context(), node1, []Patch{{Op: "add", Path: "/extra/list/-", Value: "b"}})
 	if err != nil || asked != 2 {
 		t.Errorf("append-once: after a patch that was not sent: %d patches, %v", asked, err)
+	}
+}
+
+// A login that fails comes before the call, which is not sent: it goes out once the login succeeds.
+func TestFailedLoginLeavesNoOutcomeUnknown(t *testing.T) {
+	err := fromKeystone("ironic.username", &keystone.Error{Call: "POST http://k/v3/auth/tokens", Err: io.ErrUnexpectedEOF})
+	if Unknown(err) || !Unreachable(err) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("login-unknown: after a login without an answer: unknown %t, %v", Unknown(err), err)
+	}
+	refused := gophercloud.ErrUnexpectedResponseCode{Actual: http.StatusBadGateway}
+	err = fromKeystone("ironic.username", &keystone.Error{Call: "POST http://k/v3/auth/tokens", Err: refused})
+	if Unknown(err) || !Unreachable(err) || asIronic(t, err).Status != http.StatusBadGateway {
+		t.Errorf("login-unknown: after a login that met a gateway: unknown %t, %v", Unknown(err), err)
 	}
 }
 

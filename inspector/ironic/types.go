@@ -148,12 +148,12 @@ func Unreachable(err error) bool {
 // lost, or Ironic's API had none from the conductor that it asked.
 func Unknown(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok {
+	if !ok || errors.Is(err, ErrNotSent) {
 		return false
 	}
 	switch e.Status {
 	case 0:
-		return !errors.Is(err, ErrNotSent) && !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
+		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	default:
