@@ -12,8 +12,8 @@ import (
 func TestInspectedByInterfaces(t *testing.T) {
 	const node2, node3 = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
 	f := serve(t,
-		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"inspecting"},{"uuid":"` +
-			node2 + `","inspect_interface":"redfish","provision_state":"inspecting"}]}`},
+		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"inspecting"},
+			{"uuid":"` + node2 + `","inspect_interface":"redfish","provision_state":"inspecting"}]}`},
 		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent","provision_state":"inspect wait"},
 			{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"inspect wait"}]}`},
 		answer{200, `{"nodes":[]}`},
@@ -40,7 +40,7 @@ func TestInspectedBetweenTheLists(t *testing.T) {
 		{InspectWait, InspectWait, Inspecting}, {Inspecting, Inspecting, InspectWait},
 	} {
 		asked := 0
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			now, body := states[asked], `{"nodes":[]}`
 			if r.URL.Query().Get("provision_state") == now {
 				body = `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent","provision_state":"` + now + `"}]}`
@@ -48,8 +48,8 @@ func TestInspectedBetweenTheLists(t *testing.T) {
 			asked++
 			_, _ = io.WriteString(w, body) // the client checks
 		}))
-		got, err := dial(t, conf(s.URL)).Inspected(t.Context(), []string{"agent"})
-		s.Close()
+		t.Cleanup(server.Close)
+		got, err := dial(t, conf(server.URL)).Inspected(t.Context(), []string{"agent"})
 		if err != nil || !slices.Equal(got, []string{node1}) {
 			t.Errorf("between-lists: a node in %q as the lists are read: inspected are %v (%v)", states, got, err)
 		}
@@ -71,7 +71,7 @@ func TestInspectedIsAllOrAnError(t *testing.T) {
 }
 
 func TestAddressesOfANode(t *testing.T) {
-	f := serve(t, answer{200, `{"ports":[{"uuid":"` + port1 + `","node_uuid":"` + node1 + `","address":"52:54:00:00:00:0A"}]}`},
+	f := serve(t, answer{200, `{"ports":[` + aPort + `]}`},
 		fault(404, "Node "+node1+" could not be found."))
 	c := dial(t, conf(f.URL))
 	got, err := c.Addresses(t.Context(), node1)

@@ -103,7 +103,8 @@ func TestListsAreOfWhatWasAsked(t *testing.T) {
 	if got, err := c.Inspected(t.Context(), []string{"agent"}); err != nil || len(got) > 0 {
 		t.Errorf("wrong-state: a node in production is inspected: %v (%v)", got, err)
 	}
-	if ports, err := c.Ports(t.Context(), strings.ToUpper(node1)); err != nil || !reflect.DeepEqual(ports, []Port{wantPort}) {
+	ports, err := c.Ports(t.Context(), strings.ToUpper(node1))
+	if err != nil || !reflect.DeepEqual(ports, []Port{wantPort}) {
 		t.Errorf("wrong-node: ports of %s are %+v (%v)", node1, ports, err)
 	}
 	if got, err := c.Addresses(t.Context(), node1); err != nil || len(got) != 1 {

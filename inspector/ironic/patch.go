@@ -39,8 +39,8 @@ func (l *line) patchNode(ctx context.Context, node, rest string, patch []Patch) 
 	case failed == nil:
 	case k.once && Unknown(failed):
 		return n, &Error{Call: failed.Call, Status: failed.Status, Err: errors.Join(ErrOutcomeUnknown, failed.Err),
-			Message: cut(failed.Message + "; Ironic may have made the change, and a patch by places in a list is not sent again: " +
-				"look whether the node has the value, then inspect it again")}
+			Message: cut(failed.Message + "; Ironic may have carried it out, and a patch by places in a list is not " +
+				"sent again: look whether the node has the value, then inspect it again")}
 	case failed.Status == http.StatusBadRequest && !k.once && slices.ContainsFunc(patch, Patch.removes):
 		if patched, done := l.patched(ctx, node, patch); done {
 			return patched, nil

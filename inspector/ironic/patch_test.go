@@ -92,7 +92,7 @@ func TestPatchThatAppendsOnce(t *testing.T) {
 		for _, status := range []int{0, 502, 504} {
 			c, l := loses(t, `{"list": ["a"]}`, status)
 			_, err := c.PatchNode(t.Context(), node1, []Patch{{Op: "add", Path: path, Value: "b"}})
-			if !errors.Is(err, ErrOutcomeUnknown) || Unreachable(err) || !strings.Contains(err.Error(), "may have made the change") {
+			if !errors.Is(err, ErrOutcomeUnknown) || Unreachable(err) || !strings.Contains(err.Error(), "may have carried") {
 				t.Errorf("append-once: %s after %d: %v", path, status, err)
 			}
 			n, err := c.Node(t.Context(), node1)

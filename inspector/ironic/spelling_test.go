@@ -46,7 +46,8 @@ func TestListsHaveNodesAsRecordsDo(t *testing.T) {
 		},
 	} {
 		for _, spelled := range spellings() {
-			f := serve(t, answer{200, `{"nodes":[{"uuid":"` + spelled + `","provision_state":"inspecting"}],"ports":[{"uuid":"` + port1 +
+			f := serve(t, answer{200, `{"nodes":[{"uuid":"` + spelled + `","provision_state":"inspecting"}],
+				"ports":[{"uuid":"` + port1 +
 				`","node_uuid":"` + spelled + `","address":"52:54:00:00:00:0A"}]}`})
 			if got, err := list(t.Context(), dial(t, conf(f.URL))); err != nil || len(got) != 1 || got[0] != asRecorded {
 				t.Errorf("spelling: %s: node %s is %q (%v)", what, spelled, got, err)
