@@ -43,8 +43,8 @@ func (s switched) PatchNode(ctx context.Context, node string, patch []ironic.Pat
 // switches has what begin begins with node A carried out, and returns what went out to Ironic
 // meanwhile and how its record ends. fails says of each call whether it is not answered with
 // success.
-func switches(t *testing.T, begin func(o *inspecttest.Rig), fails func(o *inspecttest.Rig, call string, w http.ResponseWriter) bool) (
-	sent []string, state string) {
+func switches(t *testing.T, begin func(o *inspecttest.Rig),
+	fails func(o *inspecttest.Rig, call string, w http.ResponseWriter) bool) (sent []string, state string) {
 	t.Helper()
 	var mu sync.Mutex
 	var rig *inspecttest.Rig

@@ -147,7 +147,8 @@ func TestTables(t *testing.T) {
 		"| reading | 2 | 1 | 1 | 0 |\n", "| an attack from outside | 2 | 0 | 2 | 0 |\n", "| all | 4 | 1 | 3 | 0 |\n",
 		"\n## The gate\n\n| fault |",
 		"\n| 1 | It opened. | v0.1.0 | reading | `0123abcd gate: compare` | . `TestOldTokenStaysOut` |\n" +
-			"| 4 | It shut. | v0.2.0 | reading | `0123abcd gate: hinges` | . `TestOldTokenStaysOut` |\n\n## The wall\n", // together
+			"| 4 | It shut. | v0.2.0 | reading | `0123abcd gate: hinges` | . `TestOldTokenStaysOut` |\n" +
+			"\n## The wall\n", // the rows of a part together
 		"\n| 2 | It creaked. | v0.2.0 | an attack from outside | `0123abcd gate: oil` | it needs hands |\n",
 	} {
 		if !strings.Contains(got, want) {
