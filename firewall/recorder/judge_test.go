@@ -278,14 +278,14 @@ func TestManySilentMachines(t *testing.T) {
 func TestFindingsAreCommittedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		failing := &failingAuthority{stage: s, err: errors.New("no quorum")}
+		failing := &failingAuthority{stage: s}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.r.Run(ctx, failing) }()
 		time.Sleep(startWait + 20*time.Second)
 		synctest.Wait()
 		s.want("without a quorum", "")
-		failing.err = nil
+		failing.mended.Store(true)
 		time.Sleep(3 * noteEvery)
 		synctest.Wait()
 		s.want("with one again", "silent")

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,9 +92,10 @@ func (s *stage) led(do func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.r.Run(ctx, s) }()
+	synctest.Wait() // it listens
 	do()
 	synctest.Wait()
-	time.Sleep(noteEvery) // in a bubble
+	time.Sleep(noteEvery + time.Millisecond) // in a bubble; a commit that is due then has ended
 	cancel()
 	if err := <-done; err != nil {
 		s.t.Error(err)
@@ -456,7 +458,7 @@ func TestOwnProbeIsNoStranger(t *testing.T) {
 func TestCommitFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		failing := &failingAuthority{stage: s, err: errors.New("no quorum")}
+		failing := &failingAuthority{stage: s}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.r.Run(ctx, failing) }()
@@ -465,7 +467,7 @@ func TestCommitFails(t *testing.T) {
 			time.Sleep(noteEvery)
 		}
 		synctest.Wait()
-		failing.err = nil
+		failing.mended.Store(true)
 		time.Sleep(2 * noteEvery)
 		cancel()
 		if err := <-done; err != nil {
@@ -479,12 +481,12 @@ func TestCommitFails(t *testing.T) {
 
 type failingAuthority struct {
 	*stage
-	err error
+	mended atomic.Bool
 }
 
 func (f *failingAuthority) Propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
-	if f.err != nil {
-		return fsm.Result{}, f.err
+	if !f.mended.Load() {
+		return fsm.Result{}, errors.New("no quorum")
 	}
 	return f.stage.Propose(ctx, c)
 }
