@@ -17,11 +17,14 @@ func (p *Pool) Pick(v fsm.View, free int) ([]fencing.Token, time.Duration) {
 
 // Occupy keeps all workers busy until the function that it returns is called.
 func (p *Pool) Occupy() (leave func()) {
-	for range p.size {
+	p.mu.Lock()
+	size := p.size
+	p.mu.Unlock()
+	for range size {
 		p.acquire()
 	}
 	return func() {
-		for range p.size {
+		for range size {
 			p.release()
 		}
 	}
