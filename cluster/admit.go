@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of a join.
@@ -299,8 +300,14 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 // refusal is what the log would answer a joiner, which makes no entry. The leader is asked
 // even where this peer's state would admit: on this answer the joiner moves the data of its
 // earlier peer away, and without a leader that may be a vote of the only majority that is left.
+// A leader is waited for as where a joiner is admitted: this peer may have started a moment ago.
 func (a *Admission) refusal(ctx context.Context, use membership.UseJoinToken, req JoinRequest) error {
-	v, err := a.state.Read(ctx)
+	var v fsm.View
+	err := pace.Retry{Pause: retryFirst, Most: retryMost, Budget: leaderHold, Random: a.random}.Do(ctx,
+		func(ctx context.Context, _ int) (more bool, err error) {
+			v, err = a.state.Read(ctx)
+			return again(err), err
+		})
 	if err != nil {
 		return fmt.Errorf("ask the leader whether the log admits the joiner: %w", err)
 	}
