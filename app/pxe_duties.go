@@ -144,7 +144,7 @@ func (g *gate) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	g.Guard.Stop(ctx)
-	g.told(ctx)
+	g.commitHeard(ctx)
 }
 
 // door is the filter and the floating IP of this host as others see them.
@@ -163,11 +163,11 @@ func (g *gate) yield(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	g.Guard.Yield(ctx)
-	g.told(ctx)
+	g.commitHeard(ctx)
 }
 
-// told has the recorder commit what it has heard until the door shut.
-func (g *gate) told(ctx context.Context) {
+// commitHeard has the recorder commit what it has heard until the door shut.
+func (g *gate) commitHeard(ctx context.Context) {
 	if g.Recorder != nil {
 		g.Recorder.Yield(ctx)
 	}

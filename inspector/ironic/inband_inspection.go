@@ -30,7 +30,7 @@ func (c *Client) Continue(ctx context.Context, call InbandCall) (InbandAnswer, e
 	switch {
 	case err == nil:
 		return answer, nil
-	case errors.Is(err, ErrNotSent): // a login that failed is an *Error already, and says nothing of it
+	case errors.Is(err, ErrNotSent): // an *Error that a login failed with need not say so
 		return answer, unsent{describe("Ironic", l.login, continueCall, err)}
 	}
 	return answer, describe("Ironic", l.login, continueCall, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
-// do carries out a call and returns the answer's body. The error is an *Error.
+// do carries out a call and returns the answer's body. The error is an *Error, or what the
+// check of WithReread said.
 //
 // Records have UUIDs in lower case, but Ironic keeps a node's as it was enrolled, often in
 // upper case as firmware writes it, and not every database compares without case. So a
@@ -35,14 +36,14 @@ func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 func (l *line) persist(ctx context.Context, k call) ([]byte, error) {
 	var raw []byte
 	var last *Error
+	var refused error // by what was read before a further try
 	err := pace.Retry{
 		Pause: l.interval, Tries: l.retries + 1, Random: l.random,
 		Log: l.log, Level: slog.LevelDebug, Call: "call Ironic: " + k.name(),
 	}.Do(ctx, func(ctx context.Context, n int) (again bool, err error) {
 		if n > 1 && k.method != http.MethodGet {
-			if err := reread(ctx); err != nil {
-				last = describe("Ironic", l.login, k.name(), err)
-				return false, last
+			if refused = reread(ctx); refused != nil {
+				return false, refused
 			}
 		}
 		if raw, last = l.try(ctx, k); last == nil {
@@ -58,6 +59,8 @@ func (l *line) persist(ctx context.Context, k call) ([]byte, error) {
 	switch {
 	case err == nil:
 		return raw, nil
+	case refused != nil:
+		return nil, refused
 	case errors.As(err, &over):
 		return nil, ended(over.Cause, k.name(), last)
 	}
