@@ -183,24 +183,28 @@ type candidate struct {
 
 // due lists machines that are to be judged, up to MaxJudged: those with new documents
 // first.
-func (w *judging) due(v fsm.View, set expected) (all []candidate) {
-	for _, fresh := range [...]bool{true, false} {
-		for node := range nodesOf(v) {
-			c := candidate{node: node, fresh: fresh, sent: v.Sent(node)}
-			if set.byName {
-				c.name = w.names[node]
-			}
-			row, judged := v.Verdict(node)
-			if len(c.sent) == 0 || fresh != (!judged || row.Document != c.sent[0].Document) ||
-				!fresh && !set.stale(row, c.name) {
-				continue
-			}
-			if all = append(all, c); len(all) == expectations.MaxJudged {
-				return all
-			}
+func (w *judging) due(v fsm.View, set expected) []candidate {
+	var fresh, stale []candidate
+	for node := range nodesOf(v) {
+		c := candidate{node: node, sent: v.Sent(node)}
+		if set.byName {
+			c.name = w.names[node]
+		}
+		row, judged := v.Verdict(node)
+		switch {
+		case len(c.sent) == 0:
+		case !judged || row.Document != c.sent[0].Document:
+			c.fresh = true
+			fresh = append(fresh, c)
+		case len(stale) < expectations.MaxJudged && set.stale(row, c.name):
+			stale = append(stale, c)
+		}
+		if len(fresh) == expectations.MaxJudged {
+			return fresh
 		}
 	}
-	return all
+	all := append(fresh, stale...)
+	return all[:min(len(all), expectations.MaxJudged)]
 }
 
 // nodesOf iterates over the nodes of which a document is stored, each once.
