@@ -130,7 +130,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 .PHONY: sim
 sim: ## Simulate 2,000 leader losses under load, under the race detector, 3 sites of 10,000 machines for six hours each, 30 schedules of faults that overlap, a day with a dead peer, 1,000 changes of leaders under the eyes of clients that follow events, 200 histories of leases, 240 mixed bad days of kube nodes, 120 deaths of them under whole peers, 10,000 hand-overs by age, and 10,000 minutes of machines that leave, come back and lie (hours)
 	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./test/simtest/...
-	TRIVET_SIM_SITES=3 TRIVET_SIM_MACHINES=10000 TRIVET_SIM_SITE_TIME=6h TRIVET_SIM_SITE_PAUSE=4m go test -count=1 -v -timeout 4h -run '^TestSites$$' ./test/simtest
+	TRIVET_SIM_SITES=3 TRIVET_SIM_MACHINES=10000 TRIVET_SIM_SITE_TIME=6h TRIVET_SIM_SITE_PAUSE=4m TRIVET_SIM_SITE_REST=1m go test -count=1 -v -timeout 4h -run '^TestSites$$' ./test/simtest
 	TRIVET_SIM_SCHEDULES=30 go test -count=1 -timeout 10m -run OverlappingFaults ./test/simtest
 	TRIVET_SIM_ABSENCE=24h go test -count=1 -timeout 15m -run LinesOfAnAbsence ./test/simtest
 	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./test/simtest

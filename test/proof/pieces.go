@@ -81,8 +81,8 @@ func pieces() []piece {
 		},
 		{
 			name: "sites", unit: "hours of virtual time of sites of 10,000 machines",
-			env: []string{"TRIVET_SIM_SITES=1", "TRIVET_SIM_MACHINES=10000", "TRIVET_SIM_SITE_TIME=2h",
-				"TRIVET_SIM_SITE_PAUSE=4m", "TRIVET_SIM_SEED={seed}000"},
+			env: []string{"TRIVET_SIM_SITES=1", "TRIVET_SIM_MACHINES=10000", "TRIVET_SIM_SITE_TIME=4h",
+				"TRIVET_SIM_SITE_PAUSE=4m", "TRIVET_SIM_SITE_REST=1m", "TRIVET_SIM_SEED={seed}000"},
 			tests:  []string{"-run", "^TestSites$", "./test/simtest"},
 			counts: "sim.site.virtual_h", goal: 72, limit: 4 * time.Hour,
 		},

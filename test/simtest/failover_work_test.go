@@ -338,7 +338,7 @@ func TestPeerLeavesAmidWork(t *testing.T) {
 		lead := c.AwaitLeader(successionLimit)
 		leaver := c.Others(lead)[0]
 		c.settle(0)
-		work := s.operate(8, endLimit)
+		work := s.operate(8, endLimit, 0)
 		c.Until(time.Minute, leaver.Name+" has claims", func() bool { return len(claimsOf(c, leaver)) > 0 })
 		leaver.leaving.Store(true)
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -60,14 +60,17 @@ func (w *writer) slot(n int) string { return fmt.Sprintf("%s.%d", w.key, n%slots
 const writePause = 100 * time.Millisecond
 
 // StartLoad starts n writers.
-func (c *Cluster) StartLoad(n int) *Load {
+func (c *Cluster) StartLoad(n int) *Load { return c.startLoad(n, writePause) }
+
+// startLoad starts n writers that rest after each write.
+func (c *Cluster) startLoad(n int, rest time.Duration) *Load {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Load{c: c, stop: stop, peers: slices.Clone(c.Peers)}
 	c.loads = append(c.loads, l)
 	for i := range n {
 		w := &writer{c: c, of: l, key: fmt.Sprintf("writer-%d", i)}
 		l.all = append(l.all, w)
-		l.done.Go(func() { w.run(ctx) })
+		l.done.Go(func() { w.run(ctx, rest) })
 	}
 	return l
 }
@@ -88,11 +91,11 @@ func (l *Load) Acked() (n int) {
 	return n
 }
 
-func (w *writer) run(ctx context.Context) {
+func (w *writer) run(ctx context.Context, rest time.Duration) {
 	for ctx.Err() == nil {
 		w.write()
 		select {
-		case <-time.After(writePause):
+		case <-time.After(rest):
 		case <-ctx.Done():
 		}
 	}

@@ -15,6 +15,7 @@ type operators struct {
 	site    *Site
 	stopped chan struct{} // closed by stop
 	limit   time.Duration // of one introspection
+	rest    time.Duration // of an operator after each
 	// abandoned says that the run has failed: no end is waited for any more.
 	abandoned atomic.Bool
 	running   sync.WaitGroup
@@ -25,9 +26,9 @@ type operators struct {
 }
 
 // operate puts n operators to work, each with machines of its own, whose introspections
-// end within a limit.
-func (s *Site) operate(n int, limit time.Duration) *operators {
-	o := &operators{site: s, stopped: make(chan struct{}), limit: limit, ends: make(map[string]int)}
+// end within a limit, and who rest after each.
+func (s *Site) operate(n int, limit, rest time.Duration) *operators {
+	o := &operators{site: s, stopped: make(chan struct{}), limit: limit, rest: rest, ends: make(map[string]int)}
 	nodes := s.Nodes()
 	for i := range n {
 		o.running.Go(func() {
@@ -35,6 +36,7 @@ func (s *Site) operate(n int, limit time.Duration) *operators {
 				if s.begin(nodes[k]) {
 					o.attend(nodes[k])
 				}
+				o.pause()
 			}
 		})
 	}
@@ -91,6 +93,17 @@ func (o *operators) over() bool {
 	}
 }
 
+// pause is the rest of an operator.
+func (o *operators) pause() {
+	if o.rest == 0 {
+		return
+	}
+	select {
+	case <-o.stopped:
+	case <-time.After(o.rest): // in a bubble
+	}
+}
+
 // abandon ends the operators of a run that failed.
 func (o *operators) abandon() {
 	if !o.over() {
@@ -128,7 +141,7 @@ func TestIntrospectionsUnderLosses(t *testing.T) {
 
 func (s *Site) loseUnderWork(seed, n int) {
 	s.c.AwaitLeader(successionLimit)
-	work := s.operate(8, endLimit)
+	work := s.operate(8, endLimit, 0)
 	losses := Losses()
 	for i := range n {
 		s.c.Lose(losses[(seed+i)%len(losses)])

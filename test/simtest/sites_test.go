@@ -29,13 +29,15 @@ import (
 )
 
 // The environment of TestSites: how many sites, how many machines each has, for how long
-// each is struck in virtual time, how long the longest pause between two faults is, and
-// from which seed on.
+// each is struck in virtual time, how long the longest pause between two faults is, how
+// long operators rest between two introspections and writers between two writes, and from
+// which seed on.
 const (
 	sitesEnv    = "TRIVET_SIM_SITES"
 	machinesEnv = "TRIVET_SIM_MACHINES"
 	siteTimeEnv = "TRIVET_SIM_SITE_TIME"
 	pauseEnv    = "TRIVET_SIM_SITE_PAUSE"
+	restEnv     = "TRIVET_SIM_SITE_REST"
 )
 
 // siteShape is how large a site is and for how long it is struck.
@@ -44,6 +46,7 @@ type siteShape struct {
 	total     time.Duration
 	pause     time.Duration // the longest between two faults
 	operators int
+	rest      time.Duration // of operators and writers
 }
 
 // TestSites runs whole sites: peers with the peers' port of the product (TLS identities,
@@ -56,7 +59,7 @@ type siteShape struct {
 // shortest schedule that still does, with the command that repeats it.
 func TestSites(t *testing.T) {
 	shape := siteShape{machines: countFrom(t, machinesEnv, 60), total: spanFrom(t, siteTimeEnv, 90*time.Second),
-		pause: spanFrom(t, pauseEnv, longestPause)}
+		pause: spanFrom(t, pauseEnv, longestPause), rest: spanFrom(t, restEnv, 0)}
 	shape.operators = min(32, shape.machines/8)
 	first, wanted := countFrom(t, seedEnv, 57_301), countFrom(t, sitesEnv, 1)
 	sum := &siteFigures{struck: make(map[string]int)}
@@ -161,7 +164,7 @@ func (shape siteShape) attempt(t *testing.T, tr trial, sum *siteFigures) []strin
 		s.start()
 		s.settle(0)
 		s.holdBack()
-		s.liveThrough(tr.schedule, shape.operators, sum)
+		s.liveThrough(tr.schedule, shape, sum)
 	})
 }
 
@@ -208,13 +211,13 @@ func (s *wholeSite) holdBack() {
 
 // liveThrough carries out a schedule under load, waits until everything works again, and adds
 // to sum what happened.
-func (s *wholeSite) liveThrough(schedule Schedule, operators int, sum *siteFigures) {
+func (s *wholeSite) liveThrough(schedule Schedule, shape siteShape, sum *siteFigures) {
 	began := time.Now()
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	load := s.StartLoad(2)
+	load := s.startLoad(2, max(writePause, shape.rest/60))
 	borrowed := &borrowings{c: s.Cluster, newest: make(map[string]fencing.Token)}
 	for i := range 3 {
 		running.Go(func() { borrowed.run(ctx, fmt.Sprintf("guest-%d", i)) })
@@ -228,7 +231,7 @@ func (s *wholeSite) liveThrough(schedule Schedule, operators int, sum *siteFigur
 			time.Sleep(time.Second) // in a bubble
 		}
 	})
-	work := s.site.operate(operators, 10*time.Minute)
+	work := s.site.operate(shape.operators, 10*time.Minute, shape.rest)
 	defer work.abandon()
 	n := newNemesis(s.Cluster, s.kube)
 	n.operator.site, n.operator.lists, n.operator.load = s.site, s.lists, load
