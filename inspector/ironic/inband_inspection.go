@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -27,13 +26,10 @@ func (c *Client) Continue(ctx context.Context, call InbandCall) (InbandAnswer, e
 	if err == nil && answer.Status == http.StatusUnauthorized && to.drop != nil { // it took nothing
 		answer, err = to.post(ctx, l.sessions.transport, call)
 	}
-	switch {
-	case err == nil:
-		return answer, nil
-	case errors.Is(err, ErrNotSent): // an *Error that a login failed with need not say so
-		return answer, unsent{describe("Ironic", l.login, continueCall, err)}
+	if err != nil {
+		return answer, describe("Ironic", l.login, continueCall, err)
 	}
-	return answer, describe("Ironic", l.login, continueCall, err)
+	return answer, nil
 }
 
 // continueCall is the call, for errors.
