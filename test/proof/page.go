@@ -61,17 +61,11 @@ func told(p piece, runs []Run) string {
 // ofPiece returns the runs of a piece that found nothing, and those that found a fault. Of a
 // list each part counts once, by its newest run: what was on it before is on it still.
 func ofPiece(p piece, runs []Run) (good, bad []Run) {
-	part := func(seed int) int { return (seed - 1) % parts }
-	newest := make(map[int]int) // seed by part
-	for _, r := range runs {
-		if r.Piece == p.name && r.Failed == "" {
-			newest[part(r.Seed)] = max(newest[part(r.Seed)], r.Seed)
-		}
-	}
+	newest := newestParts(p, runs)
 	for _, r := range runs {
 		switch {
 		case r.Piece != p.name:
-		case r.Failed == "" && p.list && r.Seed < newest[part(r.Seed)]:
+		case r.Failed == "" && p.list && r.Seed < newest[partOf(r.Seed)]:
 		case r.Failed == "":
 			good = append(good, r)
 		default:

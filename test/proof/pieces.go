@@ -43,7 +43,7 @@ func (p piece) args(seed int) []string {
 func (p piece) environ(seed int) []string { return withSeed(p.env, seed) }
 
 func withSeed(texts []string, seed int) []string {
-	put := strings.NewReplacer(seedMark, strconv.Itoa(seed), partMark, strconv.Itoa((seed-1)%parts))
+	put := strings.NewReplacer(seedMark, strconv.Itoa(seed), partMark, strconv.Itoa(partOf(seed)))
 	out := make([]string, len(texts))
 	for i, t := range texts {
 		out[i] = put.Replace(t)

@@ -89,3 +89,22 @@ func TestAListCountsEachPartOnce(t *testing.T) {
 		}
 	}
 }
+
+// A list goes on with the part whose newest good run is the oldest, one that failed among them.
+func TestAListGoesOnWithItsOldestPart(t *testing.T) {
+	var runs []Run
+	for seed := 1; seed <= 2*parts-5; seed++ {
+		runs = append(runs, Run{Piece: "x", Seed: seed})
+	}
+	runs[parts+4].Failed = "exit status 1" // the second run of the fifth part
+	for _, want := range []int{25, 26, 27, 28, 29, 30, 31} {
+		seed := nextSeed(piece{name: "x", list: true}, runs)
+		if seed != want {
+			t.Fatalf("seed %d, want %d", seed, want)
+		}
+		runs = append(runs, Run{Piece: "x", Seed: seed})
+	}
+	if seed := nextSeed(piece{name: "x"}, runs); seed != 32 {
+		t.Errorf("no list: seed %d", seed)
+	}
+}

@@ -102,16 +102,37 @@ func counted(p piece, runs []Run) (n float64) {
 	return n
 }
 
-// nextSeed is the first seed that no run of a piece has had.
+// nextSeed is the first seed that no run of a piece has had; of a list, the first for the part
+// whose newest good run is the oldest.
 func nextSeed(p piece, runs []Run) int {
-	seed := 1
+	first := 1
 	for _, r := range runs {
 		if r.Piece == p.name {
-			seed = max(seed, r.Seed+1)
+			first = max(first, r.Seed+1)
 		}
 	}
-	return seed
+	next, newest := first, newestParts(p, runs)
+	for seed := first; p.list && seed < first+parts; seed++ {
+		if newest[partOf(seed)] < newest[partOf(next)] {
+			next = seed
+		}
+	}
+	return next
 }
+
+// newestParts has for each part of a list the seed of its newest run that found nothing.
+func newestParts(p piece, runs []Run) map[int]int {
+	newest := make(map[int]int)
+	for _, r := range runs {
+		if r.Piece == p.name && r.Failed == "" {
+			newest[partOf(r.Seed)] = max(newest[partOf(r.Seed)], r.Seed)
+		}
+	}
+	return newest
+}
+
+// partOf is the part of a list that a run with a seed is.
+func partOf(seed int) int { return (seed - 1) % parts }
 
 // progress says how far a piece is.
 func progress(p piece, runs []Run) string {
