@@ -121,8 +121,8 @@ const refusal = time.Second
 const taking = 100 * time.Microsecond
 
 // changing is what a Request costs besides that asks for a change: the log's part on the
-// peer that leads. One that is refused has cost less; it asked for it.
-const changing = 300 * time.Microsecond
+// peer that leads (docs/design.md#admission). One that is refused has cost less; it asked for it.
+const changing = 150 * time.Microsecond
 
 // What a connection costs that begins: to accept it and make it ready, and by TLS to shake
 // hands as well.
