@@ -9,10 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 )
 
-// manyMACs is the number of MACs above which a log line warns, since iptables
-// compares each packet with all of them.
-const manyMACs = 2000
-
 // Filter are our chains in the kernel of one host. One goroutine at a time may
 // call its methods, but for Notes and Backend.
 type Filter struct {
@@ -52,29 +48,6 @@ func newOn(ctx context.Context, l firewall.Layout, only Backend) (*Filter, error
 
 // Backend returns where the rules are kept.
 func (f *Filter) Backend() Backend { return f.tools.backend }
-
-// Notes returns what the operator should know about the rules of this host, a
-// sentence each. It may be called concurrently.
-func (f *Filter) Notes() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.notes
-}
-
-func (f *Filter) noteSize(macs int) {
-	notes := []string{fmt.Sprintf("the rules are kept in the %s back end of iptables", f.tools.backend)}
-	if len(f.tools.families) < 2 {
-		notes = append(notes, "the kernel has no IPv6; DHCPv6 is not filtered")
-	}
-	if macs > manyMACs {
-		notes = append(notes, fmt.Sprintf(
-			"%d MACs are on the lists, and iptables compares each packet with one after the other; above %d firewall.driver: nftables is the better choice",
-			macs, manyMACs))
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.notes = notes
-}
 
 // Replace implements firewall.Chains.
 func (f *Filter) Replace(ctx context.Context, r firewall.Ruleset) error {

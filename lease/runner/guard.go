@@ -221,6 +221,9 @@ func (w *watch) finish(failed error) report {
 	return r
 }
 
+// grace is from TERM at the deadline to KILL.
+func (r *running) grace() time.Duration { return r.margin / 2 }
+
 // guardCommand is the guard's command line, as the runner starts it.
 func (r *running) guardCommand(orders, reports *os.File) *exec.Cmd {
 	args := append(r.o.Guard[1:len(r.o.Guard):len(r.o.Guard)], r.grace().String())

@@ -167,9 +167,6 @@ type running struct {
 	warden  *warden
 }
 
-// grace is from TERM at the deadline to KILL.
-func (r *running) grace() time.Duration { return r.margin / 2 }
-
 // runGuard starts the guard and tells it what there is to know until it has ended. gone is
 // that no process of the program is left.
 func (r *running) runGuard() (code int, err error, gone bool) {
