@@ -115,7 +115,7 @@ func (t Txn) Adopt(others Tables) {
 		t.progress.Drop(key)
 		t.putRemoved(r)
 	}
-	for key := range others.former.All() { // else KeepOnly takes one for a peer that was named lost
+	for key := range others.former.All() { // among the removed, and still waited for
 		t.former.Put(key, former[string(key)])
 	}
 	t.Version = t.leastVersion()
