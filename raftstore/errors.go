@@ -37,6 +37,8 @@ func appendError(err error) error {
 		return fmt.Errorf("%w (%v)", logerr.ErrNotLeader, err)
 	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return fmt.Errorf("%w (%v)", logerr.ErrBusy, err)
+	case errors.Is(err, raft.ErrNothingNewToSnapshot): // of Snapshot, which appends nothing
+		return err
 	default:
 		return fmt.Errorf("%w (%v)", logerr.ErrOutcomeUnknown, err)
 	}

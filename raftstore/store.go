@@ -25,6 +25,7 @@ type Store struct {
 	machine *machine
 	net     *provingTransport
 	log     *raftguard.Log
+	opened  uint64 // the last entry that was stored when it was opened
 	roles   *roleKeeper
 
 	leading atomic.Pointer[Leadership] // nil: no Lead of ours is in force
@@ -89,6 +90,8 @@ func Open(opts Options) (s *Store, err error) {
 	if err != nil {
 		return s, &CorruptError{Path: "the log or its snapshots", Err: err}
 	}
+	s.log.Counted()
+	s.opened = s.raft.LastIndex()
 	s.net.raft.Store(s.raft)
 	s.raft.RegisterObserver(raft.NewObserver(s.roles.seen, false, leaders))
 	s.done.Go(func() { s.roles.run(ctx) })
@@ -162,7 +165,7 @@ type Stats struct {
 	LastIndex   uint64
 	Applied     uint64
 	LastContact time.Time     // with the leader; zero on the leader and before any
-	LogBytes    uint64        // since the last snapshot
+	LogBytes    uint64        // since the last snapshot, also before a restart
 	WriteTook   time.Duration // of the newest log writes, their median
 }
 

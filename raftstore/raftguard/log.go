@@ -26,6 +26,8 @@ type Log struct {
 	mu         sync.Mutex
 	began      time.Time                   // zero: no write under way
 	bytes      uint64                      // since the last snapshot
+	counted    bool                        // bytes has all that was written before the start
+	next       uint64                      // until it has: the entry after the last one that was read
 	took       [newestWrites]time.Duration // of the newest writes, as a ring
 	writes     int                         // that were made
 	failed     time.Time                   // of the newest failed write
@@ -69,7 +71,34 @@ func (l *Log) GetLog(index uint64, e *raft.Log) error {
 		return err
 	}
 	l.seen(e)
-	return VerifyEntry(index, e)
+	if err := VerifyEntry(index, e); err != nil {
+		return err
+	}
+	l.countStored(e)
+	return nil
+}
+
+// countStored counts the entries that were written before this process started. Raft reads the
+// last one when it starts, and then all behind its snapshot in their order, before it writes any:
+// a read that does not follow the one before begins the count again.
+func (l *Log) countStored(e *raft.Log) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counted {
+		return
+	}
+	if e.Index != l.next {
+		l.bytes = 0
+	}
+	l.bytes += uint64(len(e.Data))
+	l.next = e.Index + 1
+}
+
+// Counted ends the count of what was written before: raft has started.
+func (l *Log) Counted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counted = true
 }
 
 // VerifyEntry returns an error if the entry that the log has at an index is not as it was
@@ -127,6 +156,7 @@ func (l *Log) end(n uint64, err error) {
 		return
 	}
 	l.bytes += n
+	l.counted = true
 	l.took[l.writes%newestWrites] = took
 	l.writes++
 }
@@ -163,7 +193,7 @@ func (l *Log) Failure() (time.Time, error) {
 	return l.failed, l.failure
 }
 
-// Bytes returns how many bytes were written since the last snapshot.
+// Bytes returns how many bytes were written since the last snapshot, also before a restart.
 func (l *Log) Bytes() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

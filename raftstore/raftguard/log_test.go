@@ -92,3 +92,38 @@ func TestNewestWritesAreTimed(t *testing.T) {
 		}
 	})
 }
+
+// What no snapshot covers counts as much after a restart as before: raft reads all of it once,
+// and of what is read again nothing counts twice.
+func TestBytesOutliveARestart(t *testing.T) {
+	disk := raft.NewInmemStore()
+	entry := func(index uint64) *raft.Log { return &raft.Log{Index: index, Term: 1, Data: make([]byte, 100)} }
+	before := NewLog(disk)
+	for index := range uint64(10) {
+		if err := before.StoreLog(entry(index + 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := NewLog(disk)
+	read := func(index uint64) {
+		if err := after.GetLog(index, new(raft.Log)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(10)
+	for index := range uint64(10) {
+		read(index + 1)
+	}
+	after.Counted()
+	read(3)
+	if after.Bytes() != before.Bytes() {
+		t.Errorf("log-bytes: %d after a restart, %d before", after.Bytes(), before.Bytes())
+	}
+	if err := after.StoreLog(entry(11)); err != nil {
+		t.Fatal(err)
+	}
+	read(11)
+	if want := before.Bytes() + 100; after.Bytes() != want {
+		t.Errorf("log-bytes: %d after one entry more, want %d", after.Bytes(), want)
+	}
+}

@@ -72,6 +72,29 @@ func TestFormerLeaderCatchesUpBySnapshot(t *testing.T) {
 	}
 }
 
+// A peer that is restarted again and again takes a snapshot as soon as one that runs on: the size
+// of its log is that of before, also when it is asked for a snapshot before a leader told it how
+// much of that was committed.
+func TestLogOfARestartedPeerIsAsLarge(t *testing.T) {
+	t.Parallel()
+	simulateStores(t, 3, 43, func(t *testing.T, b *bare) {
+		l := b.lead(b.elected(names(b.Peers)...))
+		p := b.Peers[0]
+		b.fill(l, 10)
+		b.must(b.stores[p.Name].Snapshot(context.Background()))
+		b.fill(l, 100)
+		before := b.stores[p.Name].Stats().LogBytes
+		b.kill(p)
+		b.Net.Isolate(p.Name)
+		b.open(p)
+		b.must(b.stores[p.Name].Snapshot(context.Background())) // there is nothing new, as far as it knows
+		if after := b.stores[p.Name].Stats().LogBytes; before == 0 || after < before {
+			t.Errorf("log-size: %d bytes after a restart, %d before", after, before)
+		}
+		b.Net.HealAll()
+	})
+}
+
 // kill ends a store's process as SIGKILL does.
 func (b *bare) kill(p *Peer) {
 	b.T.Helper()
