@@ -55,31 +55,42 @@ type Options struct {
 // Open makes the receivers of a configuration. It reads their files and opens no
 // connection; the error names option and file.
 func Open(conf config.Events, o Options) ([]*Receiver, error) {
+	var out []*Receiver
+	for _, c := range conf.List() { // values before files, which may be missing yet
+		filter, err := filterOf(c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &Receiver{name: c.Name, url: c.URL, filter: filter, wall: o.Wall,
+			secret: servicecreds.Password{File: c.SecretFile, Option: "events.secrets"}})
+	}
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: conf.CAFile, Section: "events"}, o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	var out []*Receiver
-	for _, c := range conf.List() {
-		r := &Receiver{name: c.Name, url: c.URL, wall: o.Wall, client: newClient(secure),
-			secret: servicecreds.Password{File: c.SecretFile, Option: "events.secrets"}}
+	for _, r := range out {
+		r.client = newClient(secure)
 		if o.Network != nil {
 			r.client.Transport = o.Network
-		}
-		for _, kind := range c.Kinds {
-			topic, known := eventring.ParseTopic(kind)
-			if !known {
-				return nil, fmt.Errorf("events.kinds: %q of receiver %s is no kind of event; one of %s", kind, c.Name,
-					strings.Join(eventring.TopicNames(), ", "))
-			}
-			r.filter.Topics, r.filter.Admin = append(r.filter.Topics, topic), true
 		}
 		if _, err := r.key(); err != nil {
 			return nil, err
 		}
-		out = append(out, r)
 	}
 	return out, nil
+}
+
+// filterOf returns the kinds of events that a receiver wants.
+func filterOf(c config.EventReceiver) (f events.Filter, err error) {
+	for _, kind := range c.Kinds {
+		topic, known := eventring.ParseTopic(kind)
+		if !known {
+			return f, fmt.Errorf("events.kinds: %q of receiver %s is no kind of event; one of %s", kind, c.Name,
+				strings.Join(eventring.TopicNames(), ", "))
+		}
+		f.Topics, f.Admin = append(f.Topics, topic), true
+	}
+	return f, nil
 }
 
 // newClient asks one receiver, which is asked for one thing at a time. A redirect is no
