@@ -96,6 +96,7 @@ func samples(t testing.TB) []Command {
 			Reason: "off with it", Device: "bmc", Millis: 5},
 		kubestate.PauseFailover{Cluster: "k", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 5},
 		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemCancelled, By: "op", Reason: "seen", Millis: 5},
+		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemFencing, Ended: true},
 		kubestate.HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
 		membership.Exclude{Peer: "b", From: membership.FromVoting, On: true, Force: true},
 		membership.Observe{Hash: [32]byte{1}, Member: member("b")},

@@ -209,6 +209,47 @@ func TestOperatorsReleaseWhatIsStuck(t *testing.T) {
 	r.refused(Conflict, as(), release(kubestate.RemFencing))
 }
 
+// What an ended remediation is noted in neither opens nor prolongs it.
+func TestNotesInWhatHasEnded(t *testing.T) {
+	r := leading(t)
+	a := r.session("a")
+	as := func() Header { return Header{Session: a, Request: r.request()} }
+	intent := r.begun(1)
+	word := kubestate.ReleaseRemediation{Intent: intent, To: kubestate.RemFencing, By: "op", Ended: true}
+	r.walk(intent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemStuck)
+	r.refused(Conflict, as(), word)
+	r.mustAs(as(), kubestate.ReleaseRemediation{Intent: intent, To: kubestate.RemCancelled, By: "op"})
+	ended, _ := r.view().Remediation(intent)
+	if !ended.HeldByCancel() {
+		t.Errorf("ended-note: an operator's cancel holds nothing: %+v", ended)
+	}
+	r.pass(time.Hour)
+	a = r.session("a")
+	note := r.stepping(intent, kubestate.RemCancelled)
+	for _, byPeer := range []bool{true, false} {
+		before, _ := r.view().Remediation(intent)
+		if byPeer {
+			r.asLeader(note)
+		} else {
+			r.mustAs(as(), word)
+		}
+		now, _ := r.view().Remediation(intent)
+		if now.State != kubestate.RemCancelled || now.Since != ended.Since || now.Expires != ended.Expires ||
+			len(now.Steps) != len(before.Steps)+1 || len(r.view().Remediations()) > 0 || now.HeldByCancel() {
+			t.Errorf("ended-note: by a peer %v: %+v", byPeer, now)
+		}
+		if now.LetsFence(len(now.Steps)-1) == byPeer {
+			t.Errorf("ended-note: by a peer %v: it lets fence: %v", byPeer, !byPeer)
+		}
+	}
+	r.older("a", 2)
+	for _, c := range []Command{note, word} {
+		if err := r.view().Admits(c); err == nil || !strings.Contains(err.Error(), "log version 3") {
+			t.Errorf("ended-note: %+v of log version 2: %v", c, err)
+		}
+	}
+}
+
 func TestStepsAreBounded(t *testing.T) {
 	r := leading(t)
 	intent := r.begun(1)

@@ -50,10 +50,14 @@ func (m *model) fails(c Command) Code {
 		if r == nil {
 			return NotFound
 		}
-		if r.State != kubestate.RemStuck {
+		to := c.To
+		if c.Ended {
+			to = r.State
+		}
+		if c.Ended != r.State.Ended() || !c.Ended && r.State != kubestate.RemStuck {
 			return Conflict
 		}
-		m.stepTo(r, kubestate.Step{State: c.To, Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+		m.stepTo(r, kubestate.Step{State: to, Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
 		return OK
 	}
 	if m.header.Token == 0 {
@@ -178,8 +182,8 @@ off         -      -        x       -   x       -       -        x         -    
 tainted     -      -        x       -   -       x       -        x         -         x
 deleted     -      -        x       -   -       -       x        x         -         x
 detached    -      -        x       -   -       -       -        x         -         x
-recovered   -      -        -       -   -       -       -        -         -         -
-cancelled   -      -        -       -   -       -       -        -         -         -
+recovered   -      -        -       -   -       -       -        x         -         -
+cancelled   -      -        -       -   -       -       -        -         x         -
 stuck       -      -        x       -   -       -       -        x         a         x`
 
 // remediationCell returns the cell for two states.
@@ -215,7 +219,7 @@ func (m *model) stepTo(r *kubestate.Remediation, s kubestate.Step) {
 		r.State, r.Since = s.State, m.now
 	}
 	r.Steps = append(r.Steps, s)
-	if s.State.Ended() {
+	if s.State.Ended() && r.Expires == 0 {
 		r.Expires = m.now.Add(kubestate.Keep)
 	}
 }

@@ -104,6 +104,9 @@ func (m *machine) vote(t *rapid.T) Command {
 func (m *machine) operate(t *rapid.T) Command {
 	if rapid.Bool().Draw(t, "release") {
 		intent, _ := m.remediationOf(t)
+		if rapid.IntRange(0, 2).Draw(t, "ended") == 0 {
+			return kubestate.ReleaseRemediation{Intent: intent, To: kubestate.RemFencing, By: "op", Ended: true}
+		}
 		return kubestate.ReleaseRemediation{Intent: intent,
 			To: rapid.SampledFrom([]kubestate.State{kubestate.RemFencing, kubestate.RemCancelled}).Draw(t, "to"), By: "op",
 			Reason: "seen", Millis: 11}

@@ -27,6 +27,7 @@ var novelties = []Novelty{
 	{3, "how machines boot, after a change of leader", []string{"note boots"}},
 	{3, "the delivery of events to receivers", []string{"note deliveries"}},
 	{3, "the same document for another inspection of Ironic's: a repeat is asked of Ironic at once", nil},
+	{3, "a kube node that was well again after an operator's cancel, and their word that it may be fenced again", nil},
 	{3, "a request of a peer for a session that arrives late ends no session that is in use", nil},
 }
 

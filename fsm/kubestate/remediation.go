@@ -82,8 +82,8 @@ var remediationNext = [...]remediationSet{
 	RemTainted:   remediationsIn(RemDeleted, RemFencing, RemRecovered, RemStuck),
 	RemDeleted:   remediationsIn(RemDetached, RemFencing, RemRecovered, RemStuck),
 	RemDetached:  remediationsIn(RemRecovered, RemFencing, RemStuck),
-	RemRecovered: 0,
-	RemCancelled: 0,
+	RemRecovered: remediationsIn(RemRecovered),
+	RemCancelled: remediationsIn(RemCancelled),
 	RemStuck:     remediationsIn(RemStuck, RemFencing, RemRecovered, RemCancelled),
 }
 
@@ -141,7 +141,7 @@ func (r Remediation) May(to State) bool {
 	case !May(r.State, to):
 		return false
 	case to == RemCancelled:
-		return !r.WasOff
+		return !r.WasOff || r.State == RemCancelled
 	case to == RemOff:
 		return r.Attempts > 0
 	case to == RemRecovered && r.State == RemFencing:
@@ -167,6 +167,25 @@ func (r Remediation) stepped(s Step) Remediation {
 	}
 	r.Steps = append(steps, s)
 	return r
+}
+
+// HeldByCancel reports whether an operator cancelled a remediation, and neither a peer has
+// noted since that the kube node was well again nor an operator that it may be fenced.
+func (r Remediation) HeldByCancel() bool {
+	last := len(r.Steps) - 1
+	return last > 0 && r.State == RemCancelled && r.Steps[last].Operator && !r.noted(last)
+}
+
+// LetsFence reports whether a step is an operator's word that the machine may be switched
+// off: a release to fencing, or a note in a remediation that has ended.
+func (r Remediation) LetsFence(step int) bool {
+	s := r.Steps[step]
+	return s.Operator && (s.State == RemFencing || r.noted(step))
+}
+
+// noted reports whether a step is a note in a remediation that had ended.
+func (r Remediation) noted(step int) bool {
+	return step > 0 && r.Steps[step].State.Ended() && r.Steps[step-1].State == r.Steps[step].State
 }
 
 // putRemediation files a remediation, or a newer version of it.

@@ -71,7 +71,7 @@ func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
 
 // StepRemediation takes a remediation to its next state. A duty's command. It ends
 // with Conflict if the state is not From any more, and with IllegalTransition if
-// To may not follow. From fencing or stuck to the same is a note. A step to fencing
+// To may not follow. From fencing, stuck or an end to the same is a note. A step to fencing
 // that names a Device announces one power-off command to it, before it is given.
 type StepRemediation struct {
 	Intent fencing.Token `cbor:"1,keyasint"`
@@ -81,6 +81,17 @@ type StepRemediation struct {
 	Reason string        `cbor:"5,keyasint,omitempty"`
 	Device string        `cbor:"6,keyasint,omitempty"` // for To fencing alone
 	Millis int64         `cbor:"7,keyasint,omitempty"` // wall clock, Unix ms
+}
+
+// logVersionNotes is the log version that brought notes in remediations that have ended.
+const logVersionNotes = 3
+
+// Since is the log version that a member must know to read the command.
+func (c StepRemediation) Since() int {
+	if c.From.Ended() {
+		return logVersionNotes
+	}
+	return 1
 }
 
 // Validate implements Command.
@@ -128,7 +139,7 @@ func (r Remediation) past() string {
 // storeStep stores a remediation after a step, notes its end, and records the step as an event.
 func (t Txn) storeStep(r Remediation, s Step) {
 	r = r.stepped(s)
-	if r.State.Ended() {
+	if r.State.Ended() && r.Expires == 0 { // a note prolongs nothing
 		r.Expires = t.Now().Add(Keep)
 	}
 	t.putRemediation(r)
@@ -144,17 +155,31 @@ func (t Txn) storeStep(r Remediation, s Step) {
 
 // ReleaseRemediation is an operator's word on a remediation that is stuck: try to
 // fence again, or cancel, also where the machine was off, which is theirs to know.
-// It announces no power-off command.
+// It announces no power-off command. In one that has ended it is a note: what that one
+// left behind holds no remediation any more.
 type ReleaseRemediation struct {
 	Intent fencing.Token `cbor:"1,keyasint"`
 	To     State         `cbor:"2,keyasint"` // fencing or cancelled
 	By     string        `cbor:"3,keyasint,omitempty"`
 	Reason string        `cbor:"4,keyasint,omitempty"`
 	Millis int64         `cbor:"5,keyasint,omitempty"` // wall clock, Unix ms
+	// Ended says that the remediation has ended; To is fencing then. It needs log version 3.
+	Ended bool `cbor:"6,keyasint,omitempty"`
+}
+
+// Since is the log version that a member must know to read the command.
+func (c ReleaseRemediation) Since() int {
+	if c.Ended {
+		return logVersionNotes
+	}
+	return 1
 }
 
 // Validate implements Command.
 func (c ReleaseRemediation) Validate() error {
+	if c.Ended && c.To != RemFencing {
+		return fmt.Errorf("an operator releases what has ended to fencing, not to %v", c.To)
+	}
 	if c.To != RemFencing && c.To != RemCancelled {
 		return fmt.Errorf("an operator releases a remediation to fencing or cancelled, not to %v", c.To)
 	}
@@ -166,7 +191,9 @@ func applyReleaseRemediation(t Txn, c ReleaseRemediation) entry.Result {
 	switch {
 	case !ok:
 		return noRemediation(c.Intent)
-	case r.State != RemStuck:
+	case c.Ended && r.State.Ended():
+		c.To = r.State
+	case c.Ended, r.State != RemStuck:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
 	}
 	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true,
