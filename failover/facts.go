@@ -24,6 +24,7 @@ type facts struct {
 	paused   bool
 	hold     kubestate.Hold
 	held     bool
+	notes    bool // the log takes notes in remediations that have ended
 	peers    []peerFacts
 	others   elsewhere // only who may be acted on needs them
 	counted  *census   // of nodes and others, once it was needed
@@ -61,6 +62,7 @@ func (f *facts) readState(v fsm.View, self string, known *peerHosts) {
 	f.clock = v.Now()
 	f.pause, f.paused = v.FailoverPause(f.cluster)
 	f.hold, f.held = v.FailoverHold(f.cluster)
+	f.notes = v.Admits(noteOf(kubestate.Remediation{State: kubestate.RemCancelled})) == nil
 	for _, r := range v.Remediations() {
 		if r.Cluster == f.cluster {
 			f.open = append(f.open, r)

@@ -43,6 +43,8 @@ func rails() []rail {
 		{"twin", byTwin},
 		{"node-rate", byNodeRate},
 		{"healthy-delay", byHealthyDelay},
+		{"cancelled", byCancel},
+		{"contradicted", byContradiction},
 		{noDeviceRail, byNoDevice},
 		{dryRunRail, byDryRun},
 	}

@@ -101,12 +101,36 @@ func nodeRailCases() map[string]railCase {
 			},
 			"it recovered only 30s ago; the next remediation may begin after 1m0s (failover.healthy_delay)",
 		},
+		"cancelled": {
+			func(f *facts, n *nodeFacts) {
+				f.notes = true
+				f.history = []kubestate.Remediation{endedOf(n, f.clock, kubestate.Step{State: kubestate.RemStuck, Reason: "no answer"},
+					kubestate.Step{State: kubestate.RemCancelled, Operator: true, Peer: "ann"})}
+			},
+			"remediation 9 of it was cancelled by ann 2h0m0s ago, and it was not well since: 'trivet failover release n0 --to fencing' lets it be fenced before",
+		},
+		"contradicted": {
+			func(f *facts, n *nodeFacts) {
+				f.history = []kubestate.Remediation{endedOf(n, f.clock,
+					kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and its kubelet answers"},
+					kubestate.Step{State: kubestate.RemStuck, Reason: kubestate.HeldByFounding},
+					kubestate.Step{State: kubestate.RemCancelled})}
+			},
+			"its device was found out in remediation 9 (device bmc says off, and its kubelet answers): look at its mapping with 'trivet failover test-fence n0'; once it is right, 'trivet failover release n0 --to fencing' lets it be used again",
+		},
 		"no-device": {
 			func(_ *facts, n *nodeFacts) { n.devices = nil },
 			"no fence device is configured for it (failover.fence_file), so no peer can prove that it is off",
 		},
 		"dry-run": {func(f *facts, _ *nodeFacts) { f.settings.DryRun = true }, "this is a dry run (failover.dry_run)"},
 	}
+}
+
+// endedOf is a remediation of a kube node that was cancelled two hours ago.
+func endedOf(n *nodeFacts, now fsm.Time, steps ...kubestate.Step) kubestate.Remediation {
+	ago := now.Add(-2 * time.Hour)
+	return kubestate.Remediation{Intent: 9, Node: n.Name, UID: n.UID, State: kubestate.RemCancelled, Began: ago, Since: ago,
+		Steps: steps}
 }
 
 func clusterRailCases() map[string]railCase {

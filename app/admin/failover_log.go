@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -140,7 +141,8 @@ func PausesOf(v fsm.View) []FailoverPause {
 	return out
 }
 
-// release lets a remediation that is stuck go on, or ends it.
+// release lets a remediation that is stuck go on, or ends it. Where what has ended keeps its
+// kube node from being fenced, to let it be fenced is noted there.
 func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Remediation, error) {
 	id, err := remediationID(c)
 	if err != nil {
@@ -155,11 +157,19 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 	default:
 		return Remediation{}, invalid("to: it is %v or %v, not %q", kubestate.RemFencing, kubestate.RemCancelled, cut(in.To))
 	}
+	v, err := s.readView(c)
+	if err != nil {
+		return Remediation{}, err
+	}
+	r, _ := v.Remediation(id)
+	held, awaits := failover.AwaitsWord(v, r.Cluster, r.Node)
+	if awaits && r.State != kubestate.RemStuck && order.To == kubestate.RemFencing {
+		order.Intent, order.Ended = held.Intent, true
+	}
 	if _, err := s.do(c, order); err != nil {
 		return Remediation{}, err
 	}
-	v, err := s.readView(c)
-	if err != nil {
+	if v, err = s.readView(c); err != nil {
 		return Remediation{}, err
 	}
 	return remediation(v, c)

@@ -300,6 +300,10 @@ func TestRemediationsAreShownAndReleased(t *testing.T) {
 		!strings.HasPrefix(one.Steps[2].Peer, "ann (") {
 		t.Errorf("%+v %v", one, refused)
 	}
+	one, refused = kubeAnswer[Remediation](t, c, "POST", path+"/release", `{"to":"fencing"}`)
+	if refused != nil || one.State != "cancelled" || one.Open || len(one.Steps) != 4 || !one.Steps[3].Operator {
+		t.Errorf("release-ended: what was cancelled is let be fenced: %+v %v", one, refused)
+	}
 	if _, refused := kubeAnswer[Remediation](t, c, "POST", path+"/release", `{"to":"fencing"}`); refused == nil ||
 		refused.Code != api.CodeConflict {
 		t.Errorf("released twice: %v", refused)

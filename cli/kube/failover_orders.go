@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,8 +109,10 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Use:   "release NODE",
 		Short: "Let a remediation that is stuck go on, or end it",
 		Long: "Let the remediation of a kube node that is stuck go on with fencing, or end it. Look first why it is: 'trivet failover show NODE'.\n" +
-			"With --to cancelled nothing more is done about it; if its machine is off and its pods are not deleted, they stay where they are\n" +
-			"until the kube node is back.",
+			"With --to cancelled nothing more is done about it, and no other remediation of the kube node begins before it was well again; if its\n" +
+			"machine is off and its pods are not deleted, they stay where they are until then. With --to fencing, where none is open, the kube\n" +
+			"node may be fenced again: in spite of an earlier cancel, and although its device once said off of a machine that lived, once the\n" +
+			"mapping is right ('trivet failover test-fence NODE').",
 		Example: "trivet failover release worker-1 --to fencing --reason 'new BMC password'",
 	}
 	c.Flags().StringVar(&in.To, "to", "", "fencing: try again; cancelled: end it")
@@ -121,7 +124,7 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return term.Usage("--to: it is fencing or cancelled")
 		}
 		in.By = operator(t)
-		open, err := openRemediation(c.Context(), peer, args[0])
+		open, err := remediationToRelease(c.Context(), peer, args[0], in.To == "fencing")
 		if err != nil {
 			return err
 		}
@@ -133,23 +136,34 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if err := peer.Call(c.Context(), "POST", path, in, &now); err != nil {
 			return err
 		}
+		if !now.Open && in.To == "fencing" {
+			t.Say("%s/%s: it may be fenced again", now.Cluster, now.Node)
+			return nil
+		}
 		t.Say("%s/%s: %s", now.Cluster, now.Node, now.State)
 		return nil
 	}
 	return c
 }
 
-func openRemediation(ctx context.Context, peer term.Peer, node string) (admin.Remediation, error) {
+// remediationToRelease is the one that is open; with ended, if none is, the newest that has
+// ended: it may keep the kube node from being fenced.
+func remediationToRelease(ctx context.Context, peer term.Peer, node string, ended bool) (admin.Remediation, error) {
 	cluster, name := splitNode(node)
 	all, err := remediations(ctx, peer, 0, false)
 	if err != nil {
 		return admin.Remediation{}, err
 	}
 	var open []admin.Remediation
-	for _, r := range ofNode(all, cluster, name) {
+	own := ofNode(all, cluster, name)
+	for _, r := range own {
 		if r.Open {
 			open = append(open, r)
 		}
+	}
+	if len(open) == 0 && ended { // the newest of each cluster
+		slices.SortStableFunc(own, func(a, b admin.Remediation) int { return cmp.Compare(a.Cluster, b.Cluster) })
+		open = slices.CompactFunc(own, func(a, b admin.Remediation) bool { return a.Cluster == b.Cluster })
 	}
 	switch len(open) {
 	case 1:
@@ -159,8 +173,8 @@ func openRemediation(ctx context.Context, peer term.Peer, node string) (admin.Re
 			term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
 	default:
 		return admin.Remediation{},
-			term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open",
-				len(open), node)
+			term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'",
+				"%d clusters have remediations of %s", len(open), node)
 	}
 }
 
