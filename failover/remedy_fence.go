@@ -32,8 +32,8 @@ const (
 // contradiction begins the reason of a remediation that is stuck because the
 // machine gives signs of life though its device says that it is off. The device is
 // then likely mapped to another machine. No command is given to it again, and it is
-// not believed, until an operator releases the remediation: silence that follows
-// proves nothing about a device that was wrong before.
+// not believed, until an operator lets it be fenced, also in a later remediation: silence
+// that follows proves nothing about a device that was wrong before.
 const contradiction = "contradiction: "
 
 // believeLimit bounds the wait for a Lease that is not renewed after its machine was

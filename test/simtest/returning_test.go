@@ -221,7 +221,8 @@ func (r *returning) elapse(d time.Duration) {
 
 // attend is the operator, who looks at what is stuck after a while. A BMC that is
 // wired wrongly is wired right and its machine is started again by hand; what was
-// contradicted is cancelled, what a founding holds is cancelled if its machine runs.
+// contradicted is cancelled, what a founding holds is cancelled if its machine runs. Later
+// they say that it may be fenced again.
 func (r *returning) attend() {
 	v, ok := r.c.newest()
 	if !ok {
@@ -248,6 +249,14 @@ func (r *returning) attend() {
 		})
 		if contradicted || last == kubestate.HeldByFounding {
 			r.command(kubestate.ReleaseRemediation{Intent: m.Intent, To: to, By: "operator"})
+		}
+	}
+	for _, name := range r.names {
+		lies := false
+		r.with(func() { lies = r.nodes[name].lies })
+		held, awaits := failover.AwaitsWord(v, kubeCluster, name)
+		if awaits && !lies && v.Now().Sub(held.Since) >= lookedAt {
+			r.command(kubestate.ReleaseRemediation{Intent: held.Intent, To: kubestate.RemFencing, By: "operator", Ended: true})
 		}
 	}
 }
