@@ -15,24 +15,24 @@ import (
 // kubestate.Keep, in its steps.
 
 // byCancel begins nothing after an operator's cancel before the kube node was well again,
-// or an operator says that it may be fenced. Before the log takes such a word there is no
-// way out, and the cancel counts as it did.
+// or an operator says that it may be fenced.
 func byCancel(f *facts, n *nodeFacts) string {
-	if n.remediation != nil || !f.notes {
+	if n.remediation != nil || n.cancelled == nil {
 		return ""
 	}
-	for _, r := range f.history {
-		if r.UID != n.UID {
-			continue
-		}
-		if !r.HeldByCancel() {
-			return ""
-		}
-		return fmt.Sprintf("remediation %v of it was cancelled by %s %v ago, and it was not well since: "+
-			"'trivet failover release %s --to fencing' lets it be fenced before", r.Intent, by(r), rounded(f.clock.Sub(r.Since)),
-			n.Name)
+	return fmt.Sprintf("remediation %v of it was cancelled by %s %v ago, and it was not well since: "+
+		"'trivet failover release %s --to fencing' lets it be fenced before", n.cancelled.Intent, by(*n.cancelled),
+		rounded(f.clock.Sub(n.cancelled.Since)), n.Name)
+}
+
+// heldByCancel returns the newest remediation of a kube node if it is held by an operator's
+// cancel. Before the log takes the word that ends that, the cancel counts as it did.
+func (f *facts) heldByCancel(v fsm.View, n *nodeFacts) *kubestate.Remediation {
+	i := slices.IndexFunc(f.history, func(r kubestate.Remediation) bool { return r.UID == n.UID })
+	if i < 0 || !f.history[i].HeldByCancel() || v.Admits(noteOf(f.history[i])) != nil {
+		return nil
 	}
-	return ""
+	return &f.history[i]
 }
 
 func by(r kubestate.Remediation) string {
@@ -51,8 +51,8 @@ func byContradiction(f *facts, n *nodeFacts) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("its device was found out in remediation %v (%s): look at its mapping with 'trivet failover test-fence "+
-		"%s'; once it is right, 'trivet failover release %s --to fencing' lets it be used again", r.Intent, why, n.Name, n.Name)
+	return fmt.Sprintf("its device was found out in remediation %v (%s): look at its mapping with "+
+		"'trivet failover test-fence %s'; once it is right, 'trivet failover release %s --to fencing' lets it be used again", r.Intent, why, n.Name, n.Name)
 }
 
 // foundOut returns the newest remediation of a kube node in which its device was
@@ -100,7 +100,7 @@ func noteOf(r kubestate.Remediation) kubestate.StepRemediation {
 
 // noteWell notes of the kube nodes whose remediation an operator cancelled that they are
 // well again: another leader may be the first to see the next death.
-func (s *clusterController) noteWell(ctx context.Context) {
+func noteWell(ctx context.Context, s *clusterController) {
 	v, _ := s.o.Log.Changed()
 	for _, r := range v.RemediationHistory(0) {
 		if r.Cluster != s.cluster.Name() || !r.HeldByCancel() || !s.judge.Well(r.UID) {

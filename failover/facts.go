@@ -24,7 +24,6 @@ type facts struct {
 	paused   bool
 	hold     kubestate.Hold
 	held     bool
-	notes    bool // the log takes notes in remediations that have ended
 	peers    []peerFacts
 	others   elsewhere // only who may be acted on needs them
 	counted  *census   // of nodes and others, once it was needed
@@ -44,6 +43,7 @@ type nodeFacts struct {
 	devices             []string // that can switch it off, in their order
 	// remediation is the one that is open, nil if none.
 	remediation *kubestate.Remediation
+	cancelled   *kubestate.Remediation // by an operator, and it was not well since; nil if none
 }
 
 // peerFacts are those of one peer of ours.
@@ -62,7 +62,6 @@ func (f *facts) readState(v fsm.View, self string, known *peerHosts) {
 	f.clock = v.Now()
 	f.pause, f.paused = v.FailoverPause(f.cluster)
 	f.hold, f.held = v.FailoverHold(f.cluster)
-	f.notes = v.Admits(noteOf(kubestate.Remediation{State: kubestate.RemCancelled})) == nil
 	for _, r := range v.Remediations() {
 		if r.Cluster == f.cluster {
 			f.open = append(f.open, r)
@@ -91,6 +90,9 @@ func (f *facts) remember(v fsm.View) {
 		if r.Cluster == f.cluster {
 			f.history = append(f.history, r)
 		}
+	}
+	for _, n := range f.nodes {
+		n.cancelled = f.heldByCancel(v, n)
 	}
 }
 

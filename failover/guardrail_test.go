@@ -103,16 +103,15 @@ func nodeRailCases() map[string]railCase {
 		},
 		"cancelled": {
 			func(f *facts, n *nodeFacts) {
-				f.notes = true
-				f.history = []kubestate.Remediation{endedOf(n, f.clock, kubestate.Step{State: kubestate.RemStuck, Reason: "no answer"},
-					kubestate.Step{State: kubestate.RemCancelled, Operator: true, Peer: "ann"})}
+				ended := endedOf(n, f.clock, kubestate.Step{State: kubestate.RemCancelled, Operator: true, Peer: "ann"})
+				n.cancelled = &ended
 			},
 			"remediation 9 of it was cancelled by ann 2h0m0s ago, and it was not well since: 'trivet failover release n0 --to fencing' lets it be fenced before",
 		},
 		"contradicted": {
 			func(f *facts, n *nodeFacts) {
-				f.history = []kubestate.Remediation{endedOf(n, f.clock,
-					kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and its kubelet answers"},
+				found := contradiction + "device bmc says off, and its kubelet answers"
+				f.history = []kubestate.Remediation{endedOf(n, f.clock, kubestate.Step{State: kubestate.RemStuck, Reason: found},
 					kubestate.Step{State: kubestate.RemStuck, Reason: kubestate.HeldByFounding},
 					kubestate.Step{State: kubestate.RemCancelled})}
 			},
@@ -129,8 +128,8 @@ func nodeRailCases() map[string]railCase {
 // endedOf is a remediation of a kube node that was cancelled two hours ago.
 func endedOf(n *nodeFacts, now fsm.Time, steps ...kubestate.Step) kubestate.Remediation {
 	ago := now.Add(-2 * time.Hour)
-	return kubestate.Remediation{Intent: 9, Node: n.Name, UID: n.UID, State: kubestate.RemCancelled, Began: ago, Since: ago,
-		Steps: steps}
+	return kubestate.Remediation{Intent: 9, Node: n.Name, UID: n.UID, State: kubestate.RemCancelled, Began: ago,
+		Since: ago, Steps: steps}
 }
 
 func clusterRailCases() map[string]railCase {

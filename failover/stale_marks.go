@@ -33,7 +33,7 @@ func (s *clusterController) sweep(ctx context.Context) {
 				s.failing.Warn("remove unneeded taints failed, retrying", "kube_node", w.Name, "retry_in", sweepEvery, "err", err)
 			}
 		}
-		s.noteWell(ctx)
+		noteWell(ctx, s)
 		if !pace.Wait(ctx, sweepEvery) {
 			return
 		}
