@@ -27,7 +27,7 @@ func byCancel(f *facts, n *nodeFacts) string {
 
 // heldByCancel returns the newest remediation of a kube node if it is held by an operator's
 // cancel. Before the log takes the word that ends that, the cancel counts as it did.
-func (f *facts) heldByCancel(v fsm.View, n *nodeFacts) *kubestate.Remediation {
+func heldByCancel(v fsm.View, f *facts, n *nodeFacts) *kubestate.Remediation {
 	i := slices.IndexFunc(f.history, func(r kubestate.Remediation) bool { return r.UID == n.UID })
 	if i < 0 || !f.history[i].HeldByCancel() || v.Admits(noteOf(f.history[i])) != nil {
 		return nil

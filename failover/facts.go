@@ -92,7 +92,7 @@ func (f *facts) remember(v fsm.View) {
 		}
 	}
 	for _, n := range f.nodes {
-		n.cancelled = f.heldByCancel(v, n)
+		n.cancelled = heldByCancel(v, f, n)
 	}
 }
 
