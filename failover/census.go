@@ -1,7 +1,9 @@
 package failover
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
@@ -55,22 +57,54 @@ func (c *census) alone(name, value string, own resident) bool {
 	return here && !others
 }
 
-// twin returns another kube node that is alive on the machine of one, and what shows
-// that; nil if there is none.
-func (c *census) twin(cluster string, n WatchedNode, d Detection) (other *resident, by string) {
+// twin returns another kube node on the machine of one that may be the one in use, and says
+// how it lives, and what shows that both are one machine; nil if there is none. Of two that
+// are silent it is the one that was alive later: the work of the machine is under that one.
+func (c *census) twin(cluster string, n WatchedNode, d Detection) (other *resident, lives, by string) {
 	own := marksOf(n.identity(), n.Addresses)
 	for _, key := range own.keys() {
 		for _, i := range c.by[key] {
 			r := &c.all[i]
-			if r.is(cluster, n.UID) || !r.alive(d) {
+			if r.is(cluster, n.UID) {
 				continue
 			}
-			if by = own.same(r.marks); by != "" {
-				return r, by
+			if lives, by = r.outlives(n, d), own.same(r.marks); lives != "" && by != "" {
+				return r, lives, by
 			}
 		}
 	}
-	return nil, ""
+	return nil, "", ""
+}
+
+// outlives says how a kube node lives that is in use rather than another one of its machine,
+// "" if that one was alive later.
+func (n WatchedNode) outlives(other WatchedNode, d Detection) string {
+	later := comparedAlive(n, other)
+	switch {
+	case n.alive(d):
+		return "is alive"
+	case later > 0:
+		return "was alive later"
+	case later == 0:
+		return "may have been alive later"
+	}
+	return ""
+}
+
+// comparedAlive compares when two kube nodes of one machine were alive last: by what this
+// leader saw of their Leases, else by what these say, which is by one clock. It returns 0
+// if that is not known.
+func comparedAlive(a, b WatchedNode) int {
+	// Negative, which is never, becomes longest ago.
+	if seen := cmp.Compare(uint64(b.Renewed), uint64(a.Renewed)); seen != 0 {
+		return seen
+	}
+	at, err := time.Parse(time.RFC3339, a.LeaseTime)
+	bt, err2 := time.Parse(time.RFC3339, b.LeaseTime)
+	if err != nil || err2 != nil {
+		return 0
+	}
+	return at.Compare(bt)
 }
 
 // alive reports whether a kube node works as far as Kubernetes can tell.

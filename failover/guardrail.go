@@ -75,7 +75,7 @@ func whileOff() []rail { return []rail{{pausedRail, byPause}} }
 func beforePowerOn() []rail {
 	return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}, {"planned", func(_ *facts, n *nodeFacts) string {
 		return n.planned()
-	}}}
+	}}, {"twin", byNodeInUse}} // the operator writes on the Node in use
 }
 
 // refusals returns what guard rails say against a kube node.

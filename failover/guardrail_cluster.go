@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -69,16 +70,22 @@ func knownBy(mark string) string {
 	return " (it tells the same " + mark + ")"
 }
 
-// byTwin leaves a machine alone that works under another Node: one that was renamed, or
-// joined to another cluster, leaves a Node behind that looks dead.
-func byTwin(f *facts, n *nodeFacts) string {
-	other, by := f.census().twin(f.cluster, n.WatchedNode, f.settings.Detection)
+// byTwin leaves a machine alone that has another Node in use, or may have one in a cluster
+// that was not read.
+func byTwin(f *facts, n *nodeFacts) string { return cmp.Or(byNodeInUse(f, n), mayBeTwin(f, n)) }
+
+// byNodeInUse leaves a machine to the other Node under which it works: one that was renamed,
+// or joined to another cluster, leaves a Node behind that looks dead. What is done about the
+// machine, and by which marks, rails and pauses nothing is, is said of the Node in use,
+// also when that one is ill or dead.
+func byNodeInUse(f *facts, n *nodeFacts) string {
+	other, lives, by := f.census().twin(f.cluster, n.WatchedNode, f.settings.Detection)
 	if other == nil {
-		return mayBeTwin(f, n)
+		return ""
 	}
 	return fmt.Sprintf(
-		"kube node %s is alive and has the same %s, so both are one machine: delete the Node that is not in use",
-		other.name(), by)
+		"kube node %s %s and has the same %s, so both are one machine: delete the Node that is not in use",
+		other.name(), lives, by)
 }
 
 // rejoining is within which time no machine is joined to another cluster: until then one

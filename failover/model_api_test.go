@@ -74,7 +74,9 @@ func (h *hand) changes(versions map[string]Node, leases map[string]int) (nodes [
 	return nodes, renewals, gone
 }
 
-func renewalNo(n int) Renewal { return Renewal{At: strconv.Itoa(n), Version: uint64(n)} }
+func renewalNo(n int) Renewal {
+	return Renewal{At: time.Unix(int64(n)*10, 0).UTC().Format(time.RFC3339), Version: uint64(n)}
+}
 
 func (n *apiNode) copied() Node {
 	c := n.Node

@@ -175,22 +175,92 @@ func TestMachineThatLivesUnderAnotherNode(t *testing.T) {
 		"containers": {Node{BootID: bootB, SystemUUID: "5" + uuidB[1:], MachineID: "1" + idB[1:]}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, ready := range []kubestate.Ready{kubestate.ReadyTrue, kubestate.ReadyUnknown} {
+			for _, life := range livesOfTwins() {
 				f := factsOf()
-				f.nodes[0].Node = dead
-				c.other.Name, c.other.UID, c.other.Ready = "renamed", "uid-x", ready
-				f.others.nodes = []resident{neighbour(c.other)}
+				f.nodes[0].Node, f.nodes[0].Renewed, f.nodes[0].LeaseTime = dead, life.own.Renewed, life.own.LeaseTime
+				c.other.Name, c.other.UID, c.other.Ready = "renamed", "uid-x", life.other.Ready
+				other := neighbour(c.other)
+				other.Renewed, other.LeaseAge, other.LeaseTime, other.Leased = life.other.Renewed, life.other.LeaseAge,
+					life.other.LeaseTime, true
+				f.others.nodes = []resident{other}
 				says, want := byTwin(f, f.nodes[0]), ""
-				if c.want != "" && ready == kubestate.ReadyTrue {
-					want = "kube node lab/renamed is alive and has the same " + c.want +
+				if c.want != "" && life.want != "" {
+					want = "kube node lab/renamed " + life.want + " and has the same " + c.want +
 						", so both are one machine: delete the Node that is not in use"
 				}
 				if says != want {
-					t.Errorf("twin: Ready %v: the rail says %q, want %q", ready, says, want)
+					t.Errorf("twin: of %+v the rail says %q, want %q", life, says, want)
+				}
+				if why := f.refusals(f.nodes[0], beforePowerOn()); (want != "") != (len(why) > 0) {
+					t.Errorf("twin-power-on: of %+v a command to switch it on meets %v", life, why)
 				}
 			}
 		})
 	}
+}
+
+// twins are how two kube nodes of one machine live, and what is said of the other one.
+type twins struct {
+	own, other WatchedNode
+	want       string
+}
+
+func livesOfTwins() []twins {
+	node := func(ready kubestate.Ready, age, renewed time.Duration, at string) WatchedNode {
+		return WatchedNode{Node: Node{Ready: ready}, LeaseAge: age, Renewed: renewed, LeaseTime: at}
+	}
+	const never, before, after = -1, "2026-01-02T03:04:05.000006Z", "2026-01-20T03:04:05.000000Z"
+	silent, old := kubestate.ReadyUnknown, time.Hour
+	dead := node(silent, old, never, before)
+	return []twins{
+		{dead, node(kubestate.ReadyTrue, time.Second, never, before), "is alive"},
+		{dead, node(kubestate.ReadyFalse, time.Second, time.Second, after), "was alive later"},
+		{dead, node(kubestate.ReadyTrue, 20*time.Second, 20*time.Second, after), "was alive later"},
+		{dead, node(silent, old, old, "1970-01-02T03:04:05.000000Z"), "was alive later"},
+		{dead, node(silent, old, never, after), "was alive later"},
+		{dead, dead, "may have been alive later"},
+		{dead, node(silent, old, never, ""), "may have been alive later"},
+		{node(silent, old, time.Minute, before), node(silent, old, old, after), ""},
+		{node(silent, old, time.Minute, before), node(silent, old, never, after), ""},
+		{node(silent, old, never, after), node(silent, old, never, before), ""},
+	}
+}
+
+// The Node in use of a machine with two is the one that is looked after, by its own marks: the
+// other one neither switches it off while that one is ill, nor when it dies, under the
+// leader that saw it alive or another one.
+func TestMachineIsRemediedUnderTheNodeInUse(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.with(func() {
+			p := &pc{name: "n0", on: true, boots: 1, runs: map[string]string{}}
+			w.pcs["n0"] = p
+			w.register(p)
+			for _, n := range []string{"n0", "n1"} {
+				w.nodes[n].SystemUUID, w.nodes[n].MachineID = uuidB, idB
+			}
+		})
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.cutPower("n0")
+		w.pass(20 * time.Minute)
+		w.sick("n1", true)
+		w.pass(4 * time.Minute)
+		w.sick("n1", false)
+		w.pass(time.Minute)
+		if len(w.remediations("n0"))+len(w.remediations("n1")) > 0 || w.count("off", "") > 0 {
+			t.Fatalf("node-in-use: a machine was switched off that works under another Node\n%s", w.story())
+		}
+		w.cutPower("n1")
+		w.pass(5 * time.Second)
+		h.leave()
+		w.pass(time.Minute)
+		w.lead("h2", safe(), 0, 0)
+		w.comesTo("n1", kubestate.RemDetached)
+		w.pass(20 * time.Minute)
+		if len(w.remediations("n0")) > 0 {
+			t.Errorf("node-in-use: a dead machine is remedied under two Nodes\n%s", w.story())
+		}
+	})
 }
 
 // A machine that joins another cluster while its old Node is being remedied is found alive there

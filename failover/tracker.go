@@ -309,8 +309,10 @@ type WatchedNode struct {
 	LeaseAge time.Duration // since that was last seen to change, while the API server answered
 	// Renewed is since when its Lease was seen to change, also across a silence;
 	// negative if never.
-	Renewed  time.Duration
-	NotReady time.Duration // how long Ready has not been True, while the API server answered
+	Renewed time.Duration
+	// LeaseTime is of the newest renewal as its Lease has it, by the clock of its machine.
+	LeaseTime string
+	NotReady  time.Duration // how long Ready has not been True, while the API server answered
 	// Late says that it was not Ready in the first list and gave no sign of life
 	// since: an earlier leader saw it fall silent.
 	Late     bool
@@ -333,7 +335,7 @@ func (t *Tracker) Look() Watched {
 			n.NotReady = t.api.age(k.notReady)
 		}
 		if l, ok := t.leases[name]; ok {
-			n.Leased, n.LeaseAge = true, t.api.age(l.counted)
+			n.Leased, n.LeaseAge, n.LeaseTime = true, t.api.age(l.counted), l.renewal.At
 			if !l.renewed.IsZero() {
 				n.Renewed = now.Sub(l.renewed)
 			}
