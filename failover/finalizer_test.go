@@ -88,6 +88,50 @@ func TestPodThatChangesAllTheTime(t *testing.T) {
 	})
 }
 
+// A pod whose deletion is refused, or that changes all the time, keeps no pod after it; what is
+// left is named. So it is in the compatible mode.
+func TestPodThatCannotBeDeletedKeepsNoOther(t *testing.T) {
+	for name, begins := range map[string]func(w *world, pod string){
+		"refused":  func(w *world, pod string) { w.trouble.guarded = pod },
+		"restless": func(w *world, pod string) { w.trouble.restless = pod },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.watchRules()
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				w.with(func() {
+					begins(w, "a-first")
+					for i := range maxBatch + 10 {
+						w.make(fmt.Sprintf("b-%03d", i), "n1")
+					}
+					w.make("a-first", "n1")
+				})
+				w.cutPower("n1")
+				w.comesTo("n1", kubestate.RemTainted)
+				w.pass(5 * time.Second)
+				if n := w.count("delete", "n1"); n != maxBatch+11 {
+					t.Errorf("one-refused: %d pods were deleted within 5 s, want all others, %d", n, maxBatch+11)
+				}
+				if why := lastReason(w.remediations("n1")[0]); name == "refused" && (w.state("n1") != kubestate.RemStuck ||
+					!strings.Contains(why, "the deletion of "+modelSpace+"/a-first failed")) {
+					t.Errorf("one-refused: it is %v, and the reason is %q", w.state("n1"), why)
+				}
+				w.with(func() { w.trouble.guarded, w.trouble.restless, w.trouble.operator = "", "", true })
+				w.recovers()
+			})
+		})
+	}
+	inNooBaa(t, 3, nil, func(w *world) {
+		w.with(func() { w.trouble.guarded = "a-first"; w.make("a-first", "n1") })
+		w.sick("n1", true)
+		w.pass(5 * time.Second)
+		if names := w.deletedOn("n1"); len(names) == 0 {
+			t.Error("one-refused: in the compatible mode no pod was deleted")
+		}
+	})
+}
+
 // done returns the deeds of a leader that have a name.
 func (h *hand) done(what string) []string {
 	h.mu.Lock()

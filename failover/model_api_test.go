@@ -207,6 +207,8 @@ func (h *hand) DeletePod(ctx context.Context, p Pod) error {
 		case h.w.trouble.failDelete > 0:
 			h.w.trouble.failDelete--
 			return fmt.Errorf("the request timed out")
+		case p.Name == h.w.trouble.guarded:
+			return fmt.Errorf("%w: the webhook denied the request", ErrForbidden)
 		case have == nil, p.UID != "" && have.UID != p.UID:
 			return ErrGone
 		case p.ResourceVersion != "" && have.ResourceVersion != p.ResourceVersion:

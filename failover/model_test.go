@@ -69,6 +69,7 @@ type trouble struct {
 	losesTaint int      // how often somebody's writer drops all taints but its own
 	failDelete int      // how many deletions fail
 	slowDelete time.Duration
+	guarded    string // a pod whose deletion a webhook refuses
 	restless   string // a pod that changes whenever it was listed
 	noNodes    bool   // the watch of Nodes stands still, and that of Leases
 	noLeases   bool

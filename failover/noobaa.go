@@ -189,7 +189,8 @@ func (s *clusterController) paused(v fsm.View) bool {
 // errPaused says that failover was paused between two deletions.
 var errPaused = errors.New("failover is paused")
 
-// release deletes NooBaa's pods on a node, and tells of it. The first failure ends it.
+// release deletes NooBaa's pods on a node, and tells of it. A deletion that fails keeps no
+// other pod; the first such error is returned.
 func (s *clusterController) release(ctx context.Context, one edge) error {
 	pods, err := one.pods(ctx, s)
 	var deleted []string
@@ -197,10 +198,17 @@ func (s *clusterController) release(ctx context.Context, one edge) error {
 		if s.settings().NooBaa.keeps(p) != "" {
 			continue
 		}
-		if err = s.releasePod(ctx, one, p); err != nil {
+		failed := s.releasePod(ctx, one, p)
+		if failed == nil {
+			deleted = append(deleted, p.Namespace+"/"+p.Name)
+			continue
+		}
+		if ends := ctx.Err() != nil || errors.As(failed, new(errUnproven)) || errors.Is(failed, errPaused) ||
+			errors.Is(failed, errReadyAgain); ends {
+			err = failed
 			break
 		}
-		deleted = append(deleted, p.Namespace+"/"+p.Name)
+		err = cmp.Or(err, failed)
 	}
 	if errors.Is(err, errReadyAgain) {
 		s.log.Info("kube node is Ready again or not selected any more; its pods stay", "kube_node", one.node)

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,8 +211,8 @@ func (r *remedy) empty(ctx context.Context, m kubestate.Remediation) error {
 }
 
 // batch deletes pods on the strength of one proof and returns that and the pods that
-// there were. A pod that has changed since it was read is left to the next proof, and
-// one that only its finalizers keep is not deleted again.
+// there were. One that only its finalizers keep is not deleted again, and those that
+// could not be deleted before come last.
 func (r *remedy) batch(ctx context.Context, m kubestate.Remediation) (left []Pod, p proof, err error) {
 	p, err = r.prove(ctx, m, func(ctx context.Context) (err error) {
 		left, err = r.podsOf(ctx, m.Node)
@@ -230,21 +231,42 @@ func (r *remedy) batch(ctx context.Context, m kubestate.Remediation) (left []Pod
 		}
 	}
 	r.power.read = time.Time{} // one reading is not for two batches
+	r.pods.queue(due)
+	return left, p, r.deletePods(ctx, p, due)
+}
+
+// deletePods deletes pods on the strength of one proof. One whose deletion fails, as an
+// admission webhook refuses it, keeps no other: the first error comes once none was deleted,
+// or all were tried. A pod that has changed since it was read is left to the next proof,
+// with all after it: its kubelet may have written that.
+func (r *remedy) deletePods(ctx context.Context, p proof, due []Pod) error {
+	var failed []string
+	var first error
+	tried, before := 0, r.pods.deleted
 	for _, pod := range due[:min(len(due), maxBatch)] {
 		if time.Since(p.at) > batchLife {
 			break
 		}
 		err := r.deletePod(ctx, pod)
+		tried++
 		switch {
-		case errors.Is(err, ErrConflict):
-			return left, p, nil
-		case err != nil:
-			return nil, p, err
+		case err == nil:
+			r.pods.deleted++
+			r.tries, r.busy = 0, time.Time{}
+			continue
+		case ctx.Err() != nil, errors.As(err, new(errUnproven)):
+			return err
 		}
-		r.pods.deleted++
-		r.tries, r.busy = 0, time.Time{}
+		r.pods.failed[pod.UID] = time.Now()
+		if errors.Is(err, ErrConflict) {
+			return nil
+		}
+		failed, first = append(failed, pod.Namespace+"/"+pod.Name), cmp.Or(first, err)
 	}
-	return left, p, nil
+	if first == nil || tried < len(due) && r.pods.deleted > before {
+		return nil
+	}
+	return fmt.Errorf("the deletion of %s failed: %w", listed(failed), first)
 }
 
 // evacuation is how far the deletion of pods has come under one leadership.
@@ -253,6 +275,20 @@ type evacuation struct {
 	fewest   int       // pods that were left in this state at least; 0 before the first look
 	progress time.Time // when they became fewer
 	idle     time.Duration
+	failed   map[string]time.Time // when the deletion of a pod, by its UID, failed last
+}
+
+// queue puts pods that could not be deleted behind all others, and forgets those that are
+// not due any more.
+func (e *evacuation) queue(due []Pod) {
+	failed := make(map[string]time.Time)
+	for _, p := range due {
+		if at, known := e.failed[p.UID]; known {
+			failed[p.UID] = at
+		}
+	}
+	e.failed = failed
+	slices.SortStableFunc(due, func(a, b Pod) int { return failed[a.UID].Compare(failed[b.UID]) })
 }
 
 // linger decides when to look again at a Node on which pods are left: at once while

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -37,6 +38,9 @@ func (a ask) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.As(context.Cause(ctx), &late):
 		return fmt.Errorf("%v: %w", a, late) // not as if the caller's context had ended
+	case apierrors.IsForbidden(err) && deniedByAdmission(err):
+		return fmt.Errorf("%v: %w by an admission webhook or policy, which has to let it pass; no right is missing: %v", a,
+			failover.ErrForbidden, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%v: %w: let us %s %s, as in `trivet failover manifest`: %v", a, failover.ErrForbidden, a.verb,
 			a.resource, err)
@@ -51,6 +55,12 @@ func (a ask) failed(ctx context.Context, err error) error {
 		return fmt.Errorf("%v: %w: %w", a, failover.ErrBusy, err)
 	}
 	return fmt.Errorf("%v: %w", a, err)
+}
+
+// deniedByAdmission reports whether we have the right, and a webhook or policy in front of the
+// API server's storage refuses this object: both begin with the same 403.
+func deniedByAdmission(err error) bool {
+	return strings.Contains(err.Error(), "denied the request") || strings.Contains(err.Error(), " denied request")
 }
 
 // busy reports whether the API server answered that it cannot do it now: it sheds load,

@@ -163,6 +163,17 @@ func TestForbiddenNamesTheVerb(t *testing.T) {
 		!strings.Contains(err.Error(), "let us list volumeattachments.storage.k8s.io, as in `trivet failover manifest`") {
 		t.Error(err)
 	}
+	for _, says := range []string{
+		`admission webhook "guard.example.org" denied the request: it is protected`,
+		`pods "p" is forbidden: ValidatingAdmissionPolicy 'guard' with binding 'all' denied request: it is protected`,
+	} {
+		s.on("DELETE /api/v1/namespaces/a/pods/p", refuse(403, metav1.StatusReasonForbidden, says))
+		err := c.DeletePod(t.Context(), failover.Pod{Namespace: "a", Name: "p"})
+		if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), "no right is missing") ||
+			strings.Contains(err.Error(), "failover manifest") {
+			t.Errorf("denied: %v", err)
+		}
+	}
 	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", refuse(401, metav1.StatusReasonUnauthorized, "Unauthorized"))
 	if _, err := c.Attachments(t.Context(), "worker-1"); err == nil || !strings.Contains(err.Error(), "renew the token") {
 		t.Error(err)
