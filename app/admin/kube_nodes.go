@@ -253,15 +253,34 @@ func askPower(ctx context.Context, d failover.Device, m failover.Machine) Device
 	return row
 }
 
-// order switches a machine by hand, unless a remediation has it in hand: that
-// would take what it proved from under it.
+// inHand refuses to switch a machine that a remediation has in hand: that would take what
+// it proved from under it. Once the last volume is detached nothing rests on the power any
+// more, and the machine may be switched on: the remediation waits for that.
+func inHand(v fsm.View, m failover.Machine, power string) error {
+	for _, r := range v.Remediations() {
+		if r.Cluster != m.Cluster || r.Node != m.Node || r.State == kubestate.RemDetached && power == PowerOn {
+			continue
+		}
+		hint := "wait until it is detached: then 'trivet failover test-fence --on' switches the machine on; before that failover " +
+			"switches it off again"
+		switch {
+		case r.State == kubestate.RemDetached:
+			hint = "it waits until the machine is back; switch the machine on with 'trivet failover test-fence --on', and it ends"
+		case r.State == kubestate.RemStuck:
+			hint = "look at its reason, then end it or have it tried again: 'trivet failover release'"
+		case power == PowerOff:
+			hint = "wait until it has ended: it switches the machine off itself"
+		}
+		return conflict(hint, "remediation %v of %s is open (%v)", r.Intent, m.Node, r.State)
+	}
+	return nil
+}
+
+// order switches a machine by hand, unless a remediation has it in hand.
 func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machine, devices []failover.Device,
 	o PowerOrder) (FencePower, error) {
-	for _, r := range k.Store.View().Remediations() {
-		if r.Cluster == m.Cluster && r.Node == m.Node {
-			return out, conflict("wait until it has ended, or 'trivet failover release' it if it is stuck",
-				"remediation %v of %s is open (%v)", r.Intent, m.Node, r.State)
-		}
+	if err := inHand(k.Store.View(), m, o.Power); err != nil {
+		return out, err
 	}
 	at := slices.IndexFunc(devices, func(d failover.Device) bool { return o.Device == "" || d.Name() == o.Device })
 	if at < 0 {
