@@ -234,6 +234,45 @@ func TestPausesEnd(t *testing.T) {
 	}
 }
 
+// A pause that would end before the one in force is refused, as its operator cannot know of
+// the other's work. Peers of log version 2 apply it, and so it is applied while one is a member.
+func TestNoPauseShortensAnother(t *testing.T) {
+	pause := func(cluster, by string, length time.Duration) kubestate.PauseFailover {
+		return kubestate.PauseFailover{Cluster: cluster, Paused: true, For: length, By: by, Reason: "BIOS of all hosts"}
+	}
+	for _, row := range []struct {
+		version           int
+		first, then       time.Duration
+		cluster           string // of the second; the first is of all
+		refused, resuming bool
+	}{
+		{Version, 0, 10 * time.Minute, "", true, false},
+		{Version, time.Hour, 10 * time.Minute, "", true, false},
+		{Version, time.Hour, time.Hour, "", false, false}, // ends a minute later
+		{Version, time.Hour, 0, "", false, false},
+		{Version, 0, 0, "", false, false},
+		{Version, 0, 10 * time.Minute, "k", false, false},
+		{Version, 0, 10 * time.Minute, "", false, true},
+		{2, 0, 10 * time.Minute, "", false, false},
+	} {
+		r := newRigAt(t, row.version)
+		r.must(pause("", "ann", row.first))
+		r.pass(time.Minute)
+		if row.resuming {
+			r.must(kubestate.PauseFailover{})
+		}
+		switch res := r.do(Header{}, pause(row.cluster, "bob", row.then)); {
+		case !row.refused && res.Code != OK, row.refused && res.Code != Conflict:
+			t.Errorf("pause-shortened: %+v: %v", row, res.Err())
+		case row.refused && !strings.Contains(res.Message, "paused by ann: BIOS of all hosts"):
+			t.Errorf("pause-shortened: %+v: it does not say whose pause it is: %s", row, res.Message)
+		}
+		if p, paused := r.view().FailoverPause(""); !paused || row.refused != (p.By == "ann") && row.cluster == "" {
+			t.Errorf("pause-shortened: %+v: %+v %v", row, p, paused)
+		}
+	}
+}
+
 // What goes on goes on: a machine that is half switched off is no rest.
 func TestPausesStopNothingThatHasBegun(t *testing.T) {
 	r := leading(t)
@@ -250,9 +289,11 @@ func TestPausesAndHoldsAreBounded(t *testing.T) {
 	}
 	r.refused(TableFull, Header{}, kubestate.PauseFailover{Cluster: "x", Paused: true})
 	r.refused(TableFull, r.leader(), kubestate.HoldFailover{Cluster: "x", For: time.Minute})
+	r.must(kubestate.PauseFailover{Cluster: "c1"})
 	r.must(kubestate.PauseFailover{Cluster: "c1", Paused: true, For: time.Minute})
 	r.asLeader(kubestate.HoldFailover{Cluster: "c1", For: time.Minute})
 	r.must(kubestate.PauseFailover{Paused: true})
+	r.must(kubestate.PauseFailover{Cluster: "c2", Paused: true, Reason: "needs no room"})
 	r.pass(time.Minute)
 	r.must(Probe{})
 	r.must(kubestate.PauseFailover{})

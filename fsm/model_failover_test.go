@@ -39,6 +39,11 @@ func (m *model) fails(c Command) Code {
 	case kubestate.VoteNodes:
 		return m.votes(c)
 	case kubestate.PauseFailover:
+		old, paused := f.pauses[c.Cluster]
+		if sooner := c.For > 0 && (old.Until == 0 || after(m.now, c.For) < old.Until); c.Paused && paused && sooner &&
+			m.version() > 2 {
+			return Conflict
+		}
 		delete(f.pauses, c.Cluster)
 		if c.Paused {
 			f.pauses[c.Cluster] = kubestate.Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: m.now,

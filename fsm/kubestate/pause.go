@@ -1,6 +1,7 @@
 package kubestate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,8 +46,19 @@ type Pause struct {
 	Millis  int64      `cbor:"6,keyasint,omitempty"` // wall clock of Since, Unix ms, for display
 }
 
+// told says whose pause it is, and why.
+func (p Pause) told() string {
+	return fmt.Sprintf("paused by %s: %s", cmp.Or(p.By, "an operator"), cmp.Or(p.Reason, "no reason given"))
+}
+
+// endsBefore reports whether a pause ends while another one is still in force.
+func (p Pause) endsBefore(other Pause) bool {
+	return p.Until != 0 && (other.Until == 0 || p.Until < other.Until)
+}
+
 // PauseFailover begins or ends a pause: an operator's command. A pause takes the
-// place of the one before. To end one that is none is a success.
+// place of the one before, and ends with Conflict if it would end before that one. To
+// end one that is none is a success.
 type PauseFailover struct {
 	Cluster string        `cbor:"1,keyasint,omitempty"` // "": the pause of all, and no other
 	Paused  bool          `cbor:"2,keyasint,omitempty"`
@@ -72,19 +84,35 @@ func (c PauseFailover) Validate() error {
 	return errors.Join(valid.Text("operator", c.By, 0, maxOperator), validReason(c.Reason), valid.Millis(c.Millis))
 }
 
+// logVersionLonger is the log version from which on no order to pause ends, or shortens, the
+// pause that is in force.
+const logVersionLonger = 3
+
 func applyPauseFailover(t Txn, c PauseFailover) entry.Result {
-	t.dropPause(c.Cluster)
-	if !c.Paused {
-		return entry.Done()
-	}
-	if c.Cluster != "" && t.pauses.Size() >= MaxClusters {
-		return entry.Refuse(entry.TableFull, "%d clusters are paused, which is the most; pause all of them at once",
-			MaxClusters)
-	}
 	p := Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: t.Now(), Millis: c.Millis}
 	if c.For > 0 {
 		p.Until = t.Now().Add(c.For)
 	}
+	old, paused := t.pauses.Get([]byte(c.Cluster))
+	switch {
+	case !c.Paused:
+		t.dropPause(c.Cluster)
+		return entry.Done()
+	case t.Version < logVersionLonger:
+		t.dropPause(c.Cluster) // also if there is no room for the new one
+		paused = false
+	case paused && p.endsBefore(old):
+		until := "until it is resumed"
+		if old.Until != 0 {
+			until = fmt.Sprintf("for another %v", old.Until.Sub(t.Now()).Round(time.Second))
+		}
+		return entry.Refuse(entry.Conflict, "failover is %s, %s: resume it before you pause it for less", old.told(), until)
+	}
+	if !paused && c.Cluster != "" && t.pauses.Size() >= MaxClusters {
+		return entry.Refuse(entry.TableFull, "%d clusters are paused, which is the most; pause all of them at once",
+			MaxClusters)
+	}
+	t.dropPause(c.Cluster)
 	t.putPause(p)
 	return entry.Done()
 }

@@ -1,7 +1,6 @@
 package kubestate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -55,8 +54,7 @@ func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
 	case open:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is open", intent, c.Node)
 	case paused:
-		return entry.Refuse(entry.Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"),
-			cmp.Or(pause.Reason, "no reason given"))
+		return entry.Refuse(entry.Refused, "failover is %s", pause.told())
 	case !t.roomForRemediation():
 		return entry.Refuse(entry.TableFull, "%d remediations are open, which is the most", MaxRemediations)
 	}
