@@ -51,6 +51,62 @@ func TestPowerOnIsRepeated(t *testing.T) {
 	}
 }
 
+// Whoever took the power of a machine that was switched on, or could not be, has opened it. No
+// later leader switches it on; one that empties it does.
+func TestNextLeaderDoesNotSwitchOnAgain(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		lost          int // commands that its device loses
+		emptied       int // commands of the leader that emptied it
+		later, events int // commands and Events of the next one
+		early         bool
+	}{
+		{name: "switched on", emptied: 1, events: 1},
+		{name: "given up", lost: 100, emptied: powerOnTries, events: 1},
+		{name: "not emptied yet", early: true, later: 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				s := safe()
+				s.Remedy.PowerOn = true
+				h := w.lead("h1", s, 0, 0)
+				w.pass(time.Minute)
+				w.with(func() { // it does not come back
+					p := w.pcs["n1"]
+					p.hidden, p.cut, p.deafToOn = true, true, row.lost
+				})
+				if row.early {
+					w.after("to deleted", h.end)
+				}
+				w.cutPower("n1")
+				if row.early {
+					w.until("the leader is lost", 10*time.Minute, h.ended)
+				} else {
+					w.comesTo("n1", kubestate.RemDetached)
+					w.pass(20 * time.Minute)
+				}
+				if n := w.count("on", "n1"); n != row.emptied {
+					t.Fatalf("switched-on: %d commands of the leader that empties it, want %d", n, row.emptied)
+				}
+				w.cutPower("n1")
+				events := w.count("event FailoverPowerOn", "n1")
+				h.leave()
+				next := w.lead("h2", s, 0, 0)
+				w.pass(20 * time.Minute)
+				if n := w.count("on", "n1") - row.emptied; n != row.later {
+					t.Errorf("switched-on-again: %d commands of the next leader, want %d\n%s", n, row.later, w.story())
+				}
+				if n := w.count("event FailoverPowerOn", "n1") - events; n != row.events {
+					t.Errorf("switched-on-again: %d Events, want %d", n, row.events)
+				}
+				if row.later == 0 {
+					w.waitsFor(next, "if the machine is off, switch it on by hand")
+				}
+			})
+		})
+	}
+}
+
 // An operator keeps a machine from being switched on while its device is tried: they may
 // have opened it.
 func TestPowerOnEndsWhenItIsForbidden(t *testing.T) {

@@ -69,6 +69,10 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 		t.refuse(m.UID, why...)
 		return nil
 	}
+	if t.ons.earlier { // a person may have switched it off since, and opened it
+		t.leaveOff(ctx, m, n, "failover.power_on was an earlier leader's: if the machine is off, switch it on by hand")
+		return nil
+	}
 	t.refuse(m.UID)
 	power, err := t.switchOn(ctx, m)
 	var unproven errUnproven
@@ -92,11 +96,18 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	}
 	said := fmt.Sprintf("failover.power_on, try %d of %d by device %s: %v", t.ons.tries, powerOnTries, m.Device, err)
 	if t.ons.over {
-		said += "; switch the machine on by hand"
-		t.writeEvent(ctx, n, "Warning", "FailoverPowerOn", said)
+		t.leaveOff(ctx, m, n, said+"; switch the machine on by hand")
+		return nil
 	}
 	t.refuse(m.UID, refusal{powerOnRail, said})
 	return nil
+}
+
+// leaveOff leaves it to an operator to switch the machine on.
+func (t *target) leaveOff(ctx context.Context, m kubestate.Remediation, n Node, why string) {
+	t.ons.over = true
+	t.writeEvent(ctx, n, "Warning", "FailoverPowerOn", why)
+	t.refuse(m.UID, refusal{powerOnRail, why})
 }
 
 // switchOn gives one command to switch the machine on, unless it is on: an operator may

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,9 @@ func (r *remedy) enter(m kubestate.Remediation) {
 	r.power.enter(m, first)
 	if first {
 		r.target.boot = m.BootID
+		r.target.ons.earlier = slices.ContainsFunc(m.Steps, func(s kubestate.Step) bool {
+			return s.State == kubestate.RemDetached
+		})
 		r.target.machine = Machine{Cluster: m.Cluster, Node: m.Node, SystemUUID: m.SystemUUID}
 	}
 	if m.WasOff && r.signs.sure.IsZero() {

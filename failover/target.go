@@ -29,6 +29,9 @@ type powerOns struct {
 	tries int
 	next  time.Time // not before
 	over  bool      // it is on, or was tried often enough
+	// earlier says that an earlier leadership came as far, and may have done so: no step of the
+	// log tells whether it has.
+	earlier bool
 }
 
 // Errors of read.
