@@ -205,6 +205,26 @@ func TestAssets(t *testing.T) {
 	t.Logf("%d bytes in %d files", total, len(names))
 }
 
+// TestEachPauseHasItsResume: the order to resume all does not end the pause of one cluster, and
+// while one cluster is paused the others can be.
+func TestEachPauseHasItsResume(t *testing.T) {
+	for name, parts := range map[string][]string{
+		"lists.js": {`h("button", { onclick: () => resume(app, p.cluster) }`,
+			`mayPause(app) ? h("button", { onclick: () => pause(app) }`},
+		"actions.js": {`resume = (app, cluster)`, `path: "v1/failover/resume", body: () => ({ cluster })`},
+	} {
+		text, err := embedded.ReadFile("assets/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("page-resume: %s has no %s", name, part)
+			}
+		}
+	}
+}
+
 // TestPageAndItsHeaders: every answer carries the policy, and assets are cached for
 // the release that they are of, and no longer.
 func TestPageAndItsHeaders(t *testing.T) {

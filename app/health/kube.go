@@ -83,7 +83,11 @@ func (h kubeHealth) warnings() []api.Warning {
 	}
 	out = append(out, h.stuckWarnings()...)
 	for _, pause := range h.pauses {
-		out.add("failover_paused", "'trivet failover resume', if the reason for the pause is over",
+		resume := "trivet failover resume"
+		if pause.Cluster != "" {
+			resume += " --cluster " + pause.Cluster
+		}
+		out.add("failover_paused", "'"+resume+"', if the reason for the pause is over",
 			"failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.faults)) {

@@ -115,6 +115,16 @@ func TestDeletionsAreCounted(t *testing.T) {
 	}
 }
 
+// A pause of one cluster is not ended by the order to resume all.
+func TestWarningsOfPausesNameTheirResume(t *testing.T) {
+	got := kubeHealth{pauses: []kubestate.Pause{{By: "ann"}, {Cluster: "prod"}}}.warnings()
+	for i, resume := range []string{"'trivet failover resume',", "'trivet failover resume --cluster prod',"} {
+		if !strings.HasPrefix(got[i].Remedy, resume) {
+			t.Errorf("pause-remedy: %s: %s, want %s", got[i].Text, got[i].Remedy, resume)
+		}
+	}
+}
+
 // asking is a device that asks its machine.
 type asking struct{ failover.Device }
 

@@ -26,7 +26,7 @@ const (
 
 const (
 	askServices = "'trivet doctor --check services' says whether Ironic answers each host; 'trivet node history SUBJECT' shows its steps"
-	showRemedy  = "'trivet failover show SUBJECT' says what holds it; 'trivet failover pause' holds what would begin"
+	showRemedy  = "'trivet failover show SUBJECT' says what holds it; 'trivet failover pause' holds each power command"
 )
 
 // Kinds returns all kinds, in the order of docs/waits.md.
@@ -294,7 +294,7 @@ func remediationKinds() []Kind {
 			For:     "an operator, to resume failover",
 			Limit:   "the end of the pause, if it has one",
 			Then:    "remediations may begin again",
-			Do:      "'trivet failover resume'",
+			Do:      "'trivet failover resume', with --cluster if it is of one cluster",
 			Warning: "failover_paused",
 		},
 		{

@@ -33,7 +33,8 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Use:   "pause",
 		Short: "Begin nothing more, in one cluster or in all, until it is resumed or for a while",
 		Long: "Begin no remediation, in one cluster or in all, until 'trivet failover resume' or for as long as --for says. It is in the log: every\n" +
-			"leader keeps to it. A remediation that is under way goes on: its machine is off, or about to be.",
+			"leader keeps to it. Of what is under way a machine that is not off yet is not switched off, unless its device has taken the command; one that\n" +
+			"is off is finished. A pause that would end before the one in force is refused: resume that one first.",
 		Example: "  trivet failover pause --for 2h --reason 'new switches'\n  trivet failover pause --cluster prod",
 	}
 	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
@@ -62,7 +63,7 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if length > 0 {
 			until = "for " + length.String()
 		}
-		t.Say("nothing is begun in %s %s; what is under way goes on", of, until)
+		t.Say("nothing is begun in %s %s; a machine that is not off yet is not switched off, one that is off is finished", of, until)
 		return printPauses(t, now)
 	}
 	return c

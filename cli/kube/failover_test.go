@@ -259,7 +259,7 @@ func TestFailoverCommands(t *testing.T) {
 		{"history w2 --limit 1 -o name", 0, "9\n", "", "remediations? "},
 		{"history --limit -1", term.ExitUsage, "", "--limit -1", ""},
 		{"history --stale", 0, "", "", "stale=1"},
-		{"pause --for 2h --cluster prod --reason x", 0, "2h0m0s", "nothing is begun in cluster prod for 2h0m0s",
+		{"pause --for 2h --cluster prod --reason x", 0, "2h0m0s", "nothing is begun in cluster prod for 2h0m0s; a machine that is not off yet is not switched off",
 			`{"cluster":"prod","for":"2h0m0s","by":"ann","reason":"x"}`},
 		{"pause --for -1s", term.ExitUsage, "", "--for -1s", ""},
 		{"resume", 0, "", "nothing is paused", `{"by":"ann"}`},

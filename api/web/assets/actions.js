@@ -92,14 +92,15 @@ export const maintain = (app, peer, on) => ask(app, {
 
 export const pause = (app) => ask(app, {
 	title: "Pause failover of kube nodes", verb: "Pause for 2 h", method: "POST", path: "v1/failover/pause", body: () => ({ for: "2h", reason: "from the page" }),
-	text: ["No remediation begins for two hours, in no cluster: the work of a node that dies stays where it is."],
+	text: ["No remediation begins for two hours, in no cluster: the work of a node that dies stays where it is. Of what is under way a machine that is not off yet is not switched off; one that is off is finished."],
 	command: "trivet failover pause --for 2h", done: "Failover is paused for two hours.",
 });
 
-export const resume = (app) => ask(app, {
-	title: "Resume failover of kube nodes", verb: "Resume", method: "POST", path: "v1/failover/resume", body: () => ({}),
-	text: ["A node that is dead now is remediated as soon as its signs have lasted long enough."],
-	command: "trivet failover resume", done: "Failover is resumed.",
+// resume ends one pause: that of a cluster, or that of all.
+export const resume = (app, cluster) => ask(app, {
+	title: `End the pause of ${cluster || "all clusters"}`, verb: "Resume", method: "POST", path: "v1/failover/resume", body: () => ({ cluster }),
+	text: ["A node that is dead now, and under no other pause, is remediated as soon as its signs have lasted long enough."],
+	command: `trivet failover resume${cluster ? " --cluster " + word(cluster) : ""}`, done: `The pause of ${cluster || "all clusters"} has ended.`,
 });
 
 export const drill = (app) => ask(app, {

@@ -11,10 +11,13 @@ export function answered(data, show) {
 	return [why, data.value ? show(data.value) : null];
 }
 
+const mayPause = (app) => app.user.operator && changeable(app.status);
+
 export const kube = (app, data) => answered(data, (f) => [
 	h("p", { class: "bar" }, h("span", null, `Mode ${f.mode}${f.dry_run ? ", a dry run" : ""}, judged by ${f.leader}.`),
-		app.user.operator && changeable(app.status) ? ((f.pauses || []).length ? h("button", { onclick: () => resume(app) }, "Resume …") : h("button", { onclick: () => pause(app) }, "Pause …")) : null),
-	(f.pauses || []).map((p) => h("p", { class: "notice warn" }, `Paused${p.cluster ? " in " + p.cluster : ""} by ${p.by}${p.reason ? ": " + p.reason : ""}${p.ends_in ? ", for another " + p.ends_in : ", until it is resumed"}.`)),
+		mayPause(app) ? h("button", { onclick: () => pause(app) }, "Pause …") : null),
+	(f.pauses || []).map((p) => h("p", { class: "notice warn", "data-key": "pause " + p.cluster }, h("span", null, `Paused${p.cluster ? " in " + p.cluster : ""} by ${p.by}${p.reason ? ": " + p.reason : ""}${p.ends_in ? ", for another " + p.ends_in : ", until it is resumed"}.`),
+		mayPause(app) ? h("button", { onclick: () => resume(app, p.cluster) }, "Resume …") : null)),
 	f.clusters.filter((c) => c.problem || !c.synced).map((c) => h("p", { class: "notice bad" }, `${c.name}: ${c.problem || "not read completely yet"}`)),
 	f.nodes.length ? table("Kube nodes", ["Node", "Cluster", "Ready", "Lease age", "Kubelet", "What would be done", "Why not"], f.nodes.map((n) => [n.cluster + n.uid, [
 		[h("b", null, n.name), n.control_plane ? h("small", null, "control plane") : null], n.cluster, n.ready, span(n.lease_age_ms), `${n.votes_answers} of ${n.voters} peers reach it`,
