@@ -183,7 +183,9 @@ func (b *backups) sweep() error {
 		return nil // list says so
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), b.unfinished()) {
+		// The rest is what os.CreateTemp adds: h1's prefix begins the names of a peer h1-new, too.
+		rest, ours := strings.CutPrefix(e.Name(), b.unfinished())
+		if ours && strings.Trim(rest, "0123456789") == "" {
 			err = errors.Join(err, os.Remove(filepath.Join(b.conf.Directory, e.Name())))
 		}
 	}

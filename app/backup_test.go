@@ -95,6 +95,31 @@ func TestUnfinishedBackupIsRemoved(t *testing.T) {
 	}
 }
 
+// Peers share a directory, and the name of one begins that of another. What the other is
+// writing stays, and so do its backups.
+func TestUnfinishedBackupOfALongerName(t *testing.T) {
+	short := newBackupRig(t, 1)
+	for _, name := range []string{"h1-new", "h1-new-1", "h1-new-new", "h1-1", "h1-20260701T120030Z"} {
+		short.must()
+		long := newBackupRig(t, 1)
+		long.conf.Directory, long.peer.Name = short.conf.Directory, name
+		long.must()
+		tmp, err := os.CreateTemp(long.conf.Directory, long.unfinished()+"*")
+		if err != nil || tmp.Close() != nil {
+			t.Fatal(err)
+		}
+		before := short.files()
+		short.must()
+		if got := short.files(); !slices.Equal(got, before) {
+			t.Errorf("longer-name: h1 left %v of %v", got, before)
+		}
+		long.must()
+		if got := short.files(); len(got) != len(before)-1 {
+			t.Errorf("longer-name: %s left what it was writing: %v", name, got)
+		}
+	}
+}
+
 func TestBackupsAreKeptAndDropped(t *testing.T) {
 	r := newBackupRig(t, 2)
 	foreign := []string{"trivet-" + r.peer.Cluster + "-h2-20200101T000000Z-1.snap",
