@@ -100,7 +100,8 @@ func (b *backups) Run(ctx context.Context) {
 	}
 }
 
-// backUpIfDue takes a backup if one is due, and then drops what is too old.
+// backUpIfDue takes a backup if one is due, and drops what is too old: before, so that a lower
+// backup.keep makes room for it, and after.
 func (b *backups) backUpIfDue() (err error) {
 	defer func() {
 		b.mu.Lock()
@@ -121,20 +122,27 @@ func (b *backups) backUpIfDue() (err error) {
 	if len(ours) > 0 {
 		b.remember(ours[len(ours)-1])
 	}
+	ours, dropped := b.drop(ours)
 	if v.ClusterID() == "" || !b.due(v, ours) {
-		return nil // the log has yet to come, or it is too early
+		return dropped // the log has yet to come, or it is too early
 	}
 	made, err := b.writeBackup(v, ours)
 	if err != nil {
-		return err
+		return errors.Join(err, dropped)
 	}
 	b.remember(made)
 	b.log.Info("backup taken", "file", made.name, "index", made.index)
-	var errs []error
-	for _, old := range ours[:max(len(ours)+1-b.conf.Keep, 0)] { // made, which was read back, always stays
-		errs = append(errs, os.Remove(filepath.Join(b.conf.Directory, old.name)))
+	_, err = b.drop(append(ours, made)) // made, which was read back, always stays
+	return errors.Join(err, dropped)
+}
+
+// drop removes all but the newest backup.keep, and returns those.
+func (b *backups) drop(ours []backup) (kept []backup, err error) {
+	surplus := max(len(ours)-b.conf.Keep, 0)
+	for _, old := range ours[:surplus] {
+		err = errors.Join(err, os.Remove(filepath.Join(b.conf.Directory, old.name)))
 	}
-	return errors.Join(errs...)
+	return ours[surplus:], err
 }
 
 func (b *backups) remember(newest backup) {
@@ -302,7 +310,7 @@ func (b *backups) room(ours []backup) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower", ballast.Size(free),
+		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower and restart", ballast.Size(free),
 			b.conf.Directory, ballast.Needed(need))
 	}
 	return nil

@@ -199,6 +199,30 @@ func TestBackupsFailLoudly(t *testing.T) {
 	}
 }
 
+// Backups that no longer fit go on where the operator sets backup.keep lower, as the error says:
+// what is beyond it goes before the next is taken, and the newest stay where that is not enough.
+func TestLowerKeepMakesRoom(t *testing.T) {
+	r := newBackupRig(t, 12)
+	for range 12 {
+		r.must()
+		r.pass(time.Hour)
+	}
+	before := r.files()
+	r.free = func(string) (uint64, error) { return uint64(12-len(r.files())) * backupReserve / 9, nil }
+	if err := r.backUpIfDue(); err == nil {
+		t.Fatal("a backup was taken on a full disk")
+	}
+	r.conf.Keep = 3
+	if err := r.backUpIfDue(); err == nil || !slices.Equal(r.files(), before[9:]) {
+		t.Errorf("lower-keep: with no more than that: %v, and there are %v", err, r.files())
+	}
+	r.conf.Keep = 2
+	r.must()
+	if got := r.files(); len(got) != 2 || got[0] != before[11] {
+		t.Errorf("lower-keep: after backup.keep was set to 2 there are %v, want %s and a new one", got, before[11])
+	}
+}
+
 // One backup under a clock that is two hours ahead costs no other: there was one each
 // ten seconds, and each displaced one of the hours before.
 func TestBackupUnderAClockAhead(t *testing.T) {
