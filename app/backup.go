@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -30,6 +31,9 @@ import (
 const (
 	backupLook  = 10 * time.Second // how often the peer checks whether a backup is due
 	backupRetry = 5 * time.Minute  // after a backup that failed
+	// backupCatchUp is how long a peer that was started waits for a leader: until that one tells
+	// what is committed, the peer has the state of its snapshot, which may be that of the founding.
+	backupCatchUp = 10 * time.Minute
 	// backupReserve stays free on the disk, besides twice the last backup's size.
 	backupReserve = 64 << 20
 	backupForm    = "20060102T150405Z"
@@ -54,9 +58,14 @@ type backups struct {
 	wall func() time.Time
 	free func(path string) (uint64, error) // bytes
 	log  *slog.Logger
+	// stored is the newest entry that was on the disk at the start; session is this peer's.
+	stored  fencing.Token
+	session func() fencing.Token
 	// failing logs what fails at each try.
 	failing *slog.Logger
 	began   time.Time
+	started time.Time // by the monotonic clock, which no correction of the wall clock moves
+	early   bool      // the newest was taken before this peer had caught up; Run's alone
 
 	mu     sync.Mutex
 	newest backup
@@ -72,10 +81,10 @@ type backup struct {
 	index       uint64    // of the log
 }
 
-func newBackups(o Options, peer datadir.Identity, view func() fsm.View) *backups {
+func newBackups(o Options, peer datadir.Identity, core *Core) *backups {
 	return &backups{
-		conf: o.Config.Backup, peer: peer, view: view, wall: o.Wall, log: o.Logger, failing: logs.Limit(o.Logger),
-		began: o.Wall(),
+		conf: o.Config.Backup, peer: peer, view: core.Store.View, stored: core.Stored, session: core.Session.ID,
+		wall: o.Wall, log: o.Logger, failing: logs.Limit(o.Logger), began: o.Wall(), started: time.Now(),
 		free: func(path string) (uint64, error) {
 			space, err := ballast.Look(path)
 			return space.Free, err
@@ -131,7 +140,8 @@ func (b *backups) backUpIfDue() (err error) {
 		return errors.Join(err, dropped)
 	}
 	b.remember(made)
-	b.log.Info("backup taken", "file", made.name, "index", made.index)
+	b.early = !b.caughtUp(v)
+	b.log.Info("backup taken", "file", made.name, "index", made.index, "missing", b.missing(v))
 	_, err = b.drop(append(ours, made)) // made, which was read back, always stays
 	return errors.Join(err, dropped)
 }
@@ -145,6 +155,21 @@ func (b *backups) drop(ours []backup) (kept []backup, err error) {
 	return ours[surplus:], err
 }
 
+// caughtUp says whether the view holds the entry that opened this process's session, and so
+// all that was committed before the process began.
+func (b *backups) caughtUp(v fsm.View) bool {
+	session := b.session()
+	return !session.IsZero() && fencing.At(v.Base(), v.Index()) >= session
+}
+
+// missing counts the entries of this host's log, as it was at the start, that the view lacks.
+func (b *backups) missing(v fsm.View) uint64 {
+	if has := fencing.At(v.Base(), v.Index()); has < b.stored {
+		return uint64(b.stored - has)
+	}
+	return 0
+}
+
 func (b *backups) remember(newest backup) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,9 +179,12 @@ func (b *backups) remember(newest backup) {
 // due says whether the newest backup is of an earlier period, or of the history before
 // the cluster was founded again. Periods of peers begin one after the other, by their
 // place among the members. A clock that was set back, and left backups of the future, is
-// no reason to take none.
+// no reason to take none. A peer that has yet to catch up takes none for backupCatchUp.
 func (b *backups) due(v fsm.View, ours []backup) bool {
-	now := b.wall()
+	now, current := b.wall(), b.caughtUp(v)
+	if !current && time.Since(b.started) < backupCatchUp {
+		return false
+	}
 	if len(ours) == 0 {
 		return true
 	}
@@ -167,7 +195,7 @@ func (b *backups) due(v fsm.View, ours []backup) bool {
 	if v.Index() <= newest.index {
 		return false // nothing came since, or a peer that was started has yet to apply what it holds
 	}
-	if newest.taken.After(now) {
+	if newest.taken.After(now) || b.early && current {
 		return true
 	}
 	members := v.Members()

@@ -3,14 +3,17 @@ package app
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // restore does what 'trivet snapshot restore' of a state does to a new host, whose clock
@@ -95,25 +98,98 @@ func (r *backupRig) dropIncarnations() {
 	}
 }
 
+// copied returns the state as a snapshot of this moment has it.
+func (r *backupRig) copied() *fsm.State {
+	r.t.Helper()
+	var text bytes.Buffer
+	if _, err := r.state.View().WriteTo(&text); err != nil {
+		r.t.Fatal(err)
+	}
+	snapshot, err := fsm.Read(&text)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return snapshot
+}
+
 // A peer that was started has its snapshot's state until it has applied its log. That state
 // takes the place of no backup of later, which may be the only one.
 func TestBackupOfAPeerThatHasYetToApplyItsLog(t *testing.T) {
 	r := newBackupRig(t, 1)
-	snapshot := r.state
-	var text bytes.Buffer
-	if _, err := snapshot.View().WriteTo(&text); err != nil {
-		t.Fatal(err)
-	}
+	snapshot := r.copied()
 	r.pass(time.Minute)
 	r.must()
 	before := r.files()
-	started, err := fsm.Read(&text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.state, r.now = started, r.now.Add(2*time.Hour)
+	r.state, r.now = snapshot, r.now.Add(2*time.Hour)
 	r.must()
 	if got := r.taken(before); len(got) != 0 {
 		t.Errorf("backup-of-less: %v took the place of %v, which holds more", got, before)
 	}
+}
+
+// So it is where the directory is empty, or the snapshot is newer than the newest backup: the
+// first backup after a start waits until the peer has applied what opened its session.
+func TestFirstBackupAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBackupRig(t, 12)
+		snapshot := r.copied()
+		for range 1000 {
+			r.pass(7 * time.Minute)
+		}
+		full := r.state
+		r.state, r.opened = snapshot, 0 // started
+		r.must()
+		r.opened = full.View().Index() + 1 // the leader's answer comes before the log
+		r.must()
+		if got := r.files(); len(got) != 0 {
+			t.Errorf("first-backup: %v was taken of the snapshot's state", got)
+		}
+		r.state = full
+		r.must()
+		r.pass(time.Second)
+		r.must()
+		if ours, err := r.list(); err != nil || len(ours) != 1 || ours[0].index != full.View().Index() {
+			t.Errorf("first-backup: %+v of a peer that has caught up: %v", ours, err)
+		}
+	})
+}
+
+// A peer that hears of no leader backs up what it has after ten minutes, by a clock that no
+// step of the wall clock moves, and the whole once it has caught up.
+func TestFirstBackupWithoutALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBackupRig(t, 12)
+		var said bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&said, nil))
+		snapshot := r.copied()
+		for range 40 {
+			r.pass(time.Second)
+		}
+		full := r.state
+		r.state, r.opened, r.stored = snapshot, 0, fencing.At(full.View().Base(), full.View().Index())
+		r.now = r.now.Add(24 * time.Hour).Truncate(time.Hour)
+		time.Sleep(backupCatchUp - time.Second) // in a bubble
+		r.must()
+		if got := r.files(); len(got) != 0 {
+			t.Errorf("no-leader-yet: %v", got)
+		}
+		time.Sleep(2 * time.Second) // in a bubble
+		for range 3 {
+			r.must()
+		}
+		if ours, err := r.list(); err != nil || len(ours) != 1 || ours[0].index != 1 {
+			t.Errorf("no-leader: %+v, %v", ours, err)
+		}
+		if !strings.Contains(said.String(), "missing=40\n") {
+			t.Errorf("no-leader: the log says %s", said.String())
+		}
+		r.state, r.opened = full, 1
+		for range 3 {
+			r.pass(time.Second)
+			r.must()
+		}
+		if ours, err := r.list(); err != nil || len(ours) != 2 || ours[1].index <= 40 {
+			t.Errorf("caught-up: the backups are %+v, %v", ours, err)
+		}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
@@ -23,6 +24,8 @@ type backupRig struct {
 	state *fsm.State
 	now   time.Time
 	room  uint64
+	// opened is the index at which this process opened its session; 0: it has none.
+	opened uint64
 }
 
 func newBackupRig(t *testing.T, keep int) *backupRig {
@@ -35,14 +38,20 @@ func newBackupRig(t *testing.T, keep int) *backupRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &backupRig{t: t, state: state, now: time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC), room: 1 << 40}
+	r := &backupRig{t: t, state: state, now: time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC), room: 1 << 40, opened: 1}
 	r.backups = &backups{
 		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep},
 		peer: datadir.Identity{ID: "a", Name: "h1", Cluster: id, Incarnation: state.View().Incarnation()},
 		view: func() fsm.View { return r.state.View() }, wall: func() time.Time {
 			return r.now
 		}, log: slog.New(slog.DiscardHandler), began: r.now,
-		free: func(string) (uint64, error) { return r.room, nil },
+		free:    func(string) (uint64, error) { return r.room, nil },
+		started: time.Now(), session: func() fencing.Token {
+			if r.opened == 0 {
+				return 0
+			}
+			return fencing.At(r.state.View().Base(), r.opened)
+		},
 	}
 	return r
 }

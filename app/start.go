@@ -85,7 +85,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 			"the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
-	p.backups = newBackups(p.opts, p.id, core.Store.View)
+	p.backups = newBackups(p.opts, p.id, core)
 	p.pxe.openServices(floatingClient{p.opts.Config, core.Store.View, p.opts.Wall}, core.Store)
 	return nil
 }
