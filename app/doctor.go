@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/firewall/nftables"
+	"github.com/trivet-ha/trivet/internal/serviceuser"
 )
 
 // ownChains is how the names of Trivet's chains in iptables begin.
@@ -52,6 +53,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	addFaults(&f, p.used.Faults())
 	p.self.AddHealth(&f, known)
 	measures(&f, p.conf.Current())
+	f.Limits.Needs = serviceuser.ReadUnit(ctx).Needs
 	return f
 }
 
@@ -100,6 +102,7 @@ func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) d
 	}
 	addFaults(&f, faults)
 	measures(&f, c)
+	f.Limits.Needs = serviceuser.ReadUnit(ctx).Needs
 	if _, credentials, err := datadir.Peek(c.DataDir); err == nil { // else no peer lives here, which is told
 		f.Certificates = append(f.Certificates, health.Certificates(credentials)...)
 	}

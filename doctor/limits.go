@@ -17,6 +17,13 @@ func judgeLimits(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
 		l := f.Limits
+		for _, path := range l.Needs {
+			out = append(out, newFinding(Warning, f,
+				[]string{"systemctl cat trivet   # and in the drop-in that has it write:", "ReadWritePaths=-" + path,
+					"systemctl daemon-reload"},
+				"systemd does not start its peer while %s is away: ReadWritePaths= of trivet.service names it without '-'",
+				path))
+		}
 		if l.CPUWeight > 0 && l.CPUWeight < leastWeight {
 			remedy := []string{"systemctl edit trivet   # and write:", "[Service]", "CPUWeight=500", "systemctl restart trivet",
 				"# in a container: podman or docker run --cpu-shares 13100"}

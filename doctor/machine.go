@@ -69,6 +69,8 @@ type Limits struct {
 	CPUWeight  uint64 `json:"cpu_weight,omitempty"` // 100 is the default; 0: not known
 	Files      uint64 `json:"files,omitempty"`      // descriptors
 	FilesUsed  uint64 `json:"files_used,omitempty"`
+	// Needs are paths without one of which systemd does not start the peer.
+	Needs []string `json:"needs,omitempty"`
 }
 
 // Route is how one peer reaches a port of another.

@@ -53,6 +53,7 @@ func onHost(t *testing.T, root, deb string) {
 	says(t, m.Must("dpkg", "-i", path), "trivet init")
 	m.unconfigured()
 	m.configured()
+	m.directoryAway()
 	m.restarts()
 	m.emptied()
 	m.upgraded(path)
@@ -104,6 +105,26 @@ func (m *machine) configured() {
 		out, _ := m.Try("trivet", "peers") // until then it says so
 		return strings.Contains(out, "leader")
 	})
+}
+
+// directoryAway: the drop-in of docs/security.md for a directory that is not there keeps no peer from starting.
+func (m *machine) directoryAway() {
+	m.t.Helper()
+	dir := filepath.Join(m.Dir, "etc/systemd/system/trivet.service.d")
+	err := os.Mkdir(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "backup.conf"), []byte("[Service]\nReadWritePaths=-/mnt/nas/trivet\n"), 0o644)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.Must("systemctl", "daemon-reload")
+	m.Must("systemctl", "restart", "trivet.service")
+	m.want("trivet.service", "ActiveState", "active")
+	if err := os.RemoveAll(dir); err != nil {
+		m.t.Fatal(err)
+	}
+	m.Must("systemctl", "daemon-reload")
 }
 
 // restarts: also of a peer that died of itself, which for a Go program is easily

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -156,5 +157,32 @@ func TestCleanEnv(t *testing.T) {
 	want := []string{"PATH=/bin", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT="}
 	if !slices.Equal(env, want) {
 		t.Errorf("%q, want %q", env, want)
+	}
+}
+
+// TestWritablePathsMayBeAway: each ReadWritePaths= that a unit has, or that an operator is told to
+// write, begins with "-". Without it systemd starts no peer while the directory is away.
+func TestWritablePathsMayBeAway(t *testing.T) {
+	root := os.DirFS("..")
+	needed := regexp.MustCompile(`ReadWritePaths=[^-\s"'` + "`" + `].*`)
+	found := 0
+	for _, dir := range []string{"README.md", "docs", "packaging/files", "packaging/chart", "contrib", "app", "cli", "doctor"} {
+		err := fs.WalkDir(root, dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := fs.ReadFile(root, path)
+			found += strings.Count(string(text), "ReadWritePaths=-")
+			for _, bad := range needed.FindAllString(string(text), -1) {
+				t.Errorf("path-may-be-away: %s: %s: write ReadWritePaths=-", path, bad)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if found < 7 {
+		t.Errorf("path-may-be-away: %d places were found", found)
 	}
 }

@@ -3,6 +3,7 @@ package serviceuser
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 type Unit struct {
 	Groups []string // SupplementaryGroups
 	Hidden []string // directories that are empty for it: ProtectHome, PrivateTmp
+	Needs  []string // without one of these systemd does not start it: ReadWritePaths without "-"
 }
 
 // ReadUnit asks systemd for trivet.service. Where systemd does not run, or does not
@@ -27,7 +29,7 @@ func ReadUnit(ctx context.Context) Unit {
 		return Unit{}
 	}
 	r, err := program.Run(ctx, limit, path, "show", "trivet.service",
-		"--property=SupplementaryGroups,ProtectHome,PrivateTmp")
+		"--property=SupplementaryGroups,ProtectHome,PrivateTmp,ReadWritePaths")
 	if err != nil {
 		return Unit{}
 	}
@@ -44,6 +46,8 @@ func unitOf(text string) (u Unit) {
 			u.Hidden = append(u.Hidden, "/home", "/root", "/run/user")
 		case key == "PrivateTmp" && value != "no" && value != "":
 			u.Hidden = append(u.Hidden, "/tmp", "/var/tmp")
+		case key == "ReadWritePaths":
+			u.Needs = slices.DeleteFunc(strings.Fields(value), func(path string) bool { return path[0] == '-' })
 		}
 	}
 	return u

@@ -20,6 +20,10 @@ func TestUnit(t *testing.T) {
 			t.Errorf("hidden-by-the-unit: %s is hidden by %q, want %q", path, got, want)
 		}
 	}
+	paths := unitOf("ReadWritePaths=-/run/trivet-hosts /mnt/nas/trivet -/srv/logs\n")
+	if !slices.Equal(paths.Needs, []string{"/mnt/nas/trivet"}) {
+		t.Errorf("needed-by-the-unit: %q", paths.Needs)
+	}
 	open := unitOf("PrivateTmp=no\nProtectHome=read-only\nSupplementaryGroups=\n")
 	if len(open.Groups) > 0 || open.Hides("/home/k") != "" || open.Hides("/tmp/k") != "" {
 		t.Errorf("a unit that hides nothing: %+v", open)

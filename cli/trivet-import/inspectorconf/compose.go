@@ -228,7 +228,7 @@ func (c *converter) ramdiskLogs() {
 	c.lose(name{"processing", "ramdisk_logs_dir"},
 		loss{Changed, "is carried over, and the unit trivet.service may not write to it (ProtectSystem=strict)",
 			fmt.Sprintf(
-				"run 'install -d -o trivet -g trivet -m 750 %[1]s', and with 'systemctl edit trivet' write [Service] and ReadWritePaths=%[1]s; or choose a directory below /var/lib/trivet",
+				"run 'install -d -o trivet -g trivet -m 750 %[1]s', and with 'systemctl edit trivet' write [Service] and ReadWritePaths=-%[1]s; or choose a directory below /var/lib/trivet",
 				dir)})
 }
 
@@ -244,7 +244,7 @@ func (c *converter) hostsDir(driver name) {
 	}
 	c.set("firewall.dhcp_hostsdir", strings.TrimSpace(path), at)
 	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone",
-		"allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
+		"allow it by ReadWritePaths=-" + strings.TrimSpace(path) + " in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
 // strangers converts the settings for unknown machines. Those that are kept out stay

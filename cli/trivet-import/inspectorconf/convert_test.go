@@ -305,10 +305,10 @@ func TestRamdiskLogsDir(t *testing.T) {
 		_, out := convert(t, "[processing]\nramdisk_logs_dir = "+dir)
 		got := slices.ContainsFunc(out.Left, func(l Left) bool {
 			return l.Group == Changed && strings.HasSuffix(l.Key, " ramdisk_logs_dir") &&
-				strings.Contains(l.Do, "ReadWritePaths="+dir+";")
+				strings.Contains(l.Do, "ReadWritePaths=-"+dir+";")
 		})
 		if got != warned {
-			t.Errorf("%s: warned %v, want %v: %v", dir, got, warned, out.Left)
+			t.Errorf("unwritable-dir: %s: warned %v, want %v: %v", dir, got, warned, out.Left)
 		}
 	}
 }
