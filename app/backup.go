@@ -58,19 +58,23 @@ type backups struct {
 	wall func() time.Time
 	free func(path string) (uint64, error) // bytes
 	log  *slog.Logger
-	// stored is the newest entry that was on the disk at the start; session is this peer's.
-	stored  fencing.Token
-	session func() fencing.Token
 	// failing logs what fails at each try.
 	failing *slog.Logger
 	began   time.Time
-	started time.Time // by the monotonic clock, which no correction of the wall clock moves
-	early   bool      // the newest was taken before this peer had caught up; Run's alone
+	progress
+	early bool // the newest was taken before this peer had caught up; Run's alone
 
 	mu     sync.Mutex
 	newest backup
 	err    error
 	failed int
+}
+
+// progress tells how far a peer has come since it was started.
+type progress struct {
+	stored  fencing.Token // of the newest entry that was on the disk at the start
+	session func() fencing.Token
+	started time.Time // by the monotonic clock, which no correction of the wall clock moves
 }
 
 // backup is one backup file of this peer.
@@ -83,8 +87,8 @@ type backup struct {
 
 func newBackups(o Options, peer datadir.Identity, core *Core) *backups {
 	return &backups{
-		conf: o.Config.Backup, peer: peer, view: core.Store.View, stored: core.Stored, session: core.Session.ID,
-		wall: o.Wall, log: o.Logger, failing: logs.Limit(o.Logger), began: o.Wall(), started: time.Now(),
+		conf: o.Config.Backup, peer: peer, view: core.Store.View, wall: o.Wall, log: o.Logger,
+		failing: logs.Limit(o.Logger), began: o.Wall(), progress: progress{core.Stored, core.Session.ID, time.Now()},
 		free: func(path string) (uint64, error) {
 			space, err := ballast.Look(path)
 			return space.Free, err
@@ -157,15 +161,15 @@ func (b *backups) drop(ours []backup) (kept []backup, err error) {
 
 // caughtUp says whether the view holds the entry that opened this process's session, and so
 // all that was committed before the process began.
-func (b *backups) caughtUp(v fsm.View) bool {
-	session := b.session()
+func (p progress) caughtUp(v fsm.View) bool {
+	session := p.session()
 	return !session.IsZero() && fencing.At(v.Base(), v.Index()) >= session
 }
 
 // missing counts the entries of this host's log, as it was at the start, that the view lacks.
-func (b *backups) missing(v fsm.View) uint64 {
-	if has := fencing.At(v.Base(), v.Index()); has < b.stored {
-		return uint64(b.stored - has)
+func (p progress) missing(v fsm.View) uint64 {
+	if has := fencing.At(v.Base(), v.Index()); has < p.stored {
+		return uint64(p.stored - has)
 	}
 	return 0
 }
@@ -338,8 +342,8 @@ func (b *backups) room(ours []backup) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower and restart", ballast.Size(free),
-			b.conf.Directory, ballast.Needed(need))
+		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower and restart",
+			ballast.Size(free), b.conf.Directory, ballast.Needed(need))
 	}
 	return nil
 }

@@ -45,13 +45,13 @@ func newBackupRig(t *testing.T, keep int) *backupRig {
 		view: func() fsm.View { return r.state.View() }, wall: func() time.Time {
 			return r.now
 		}, log: slog.New(slog.DiscardHandler), began: r.now,
-		free:    func(string) (uint64, error) { return r.room, nil },
-		started: time.Now(), session: func() fencing.Token {
+		free: func(string) (uint64, error) { return r.room, nil },
+		progress: progress{started: time.Now(), session: func() fencing.Token {
 			if r.opened == 0 {
 				return 0
 			}
 			return fencing.At(r.state.View().Base(), r.opened)
-		},
+		}},
 	}
 	return r
 }

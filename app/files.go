@@ -137,8 +137,8 @@ func fileRemedy(f config.File, err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "write the file, readable for the user of the service, or name another"
 	case errors.Is(err, unix.EROFS):
-		return "name it as ReadWritePaths=-" + f.Path + " in a drop-in of the unit (docs/security.md), and restart the peer, " +
-			"also where the directory was made since it started"
+		return "name it as ReadWritePaths=-" + f.Path +
+			" in a drop-in of the unit (docs/security.md), and restart the peer, also where the directory was made since it started"
 	case errors.Is(err, fs.ErrPermission):
 		return "give the user of the service the right; 'namei -l " + f.Path + "' shows the owners and modes on the way"
 	}

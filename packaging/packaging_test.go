@@ -166,7 +166,8 @@ func TestWritablePathsMayBeAway(t *testing.T) {
 	root := os.DirFS("..")
 	needed := regexp.MustCompile(`ReadWritePaths=[^-\s"'` + "`" + `].*`)
 	found := 0
-	for _, dir := range []string{"README.md", "docs", "packaging/files", "packaging/chart", "contrib", "app", "cli", "doctor"} {
+	for _, dir := range []string{"README.md", "docs", "packaging/files", "packaging/chart", "contrib", "app", "cli",
+		"doctor"} {
 		err := fs.WalkDir(root, dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -244,7 +244,8 @@ func (c *converter) hostsDir(driver name) {
 	}
 	c.set("firewall.dhcp_hostsdir", strings.TrimSpace(path), at)
 	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone",
-		"allow it by ReadWritePaths=-" + strings.TrimSpace(path) + " in drop-ins for trivet and trivet-firewall, or take it out and " + do})
+		"allow it by ReadWritePaths=-" + strings.TrimSpace(path) +
+			" in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
 // strangers converts the settings for unknown machines. Those that are kept out stay
