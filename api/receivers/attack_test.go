@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +22,9 @@ func TestDeliveriesUnderAttack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSite(t, memlog.New(t))
 			one := &server{t: t}
-			fault := 0
+			var fault atomic.Int32
 			one.answer = func(ctx context.Context, _ int) (int, error) {
-				switch fault {
+				switch fault.Load() {
 				case 1:
 					return 0, errLost
 				case 2:
@@ -42,7 +43,7 @@ func TestDeliveriesUnderAttack(t *testing.T) {
 					stop()
 					_, stop = s.lead(s.receiver("cmdb", one))
 				case 1:
-					fault = rapid.IntRange(0, 3).Draw(draw, "fault")
+					fault.Store(rapid.Int32Range(0, 3).Draw(draw, "fault"))
 				case 2:
 					s.setReject(errLost)
 				case 3:
@@ -51,7 +52,7 @@ func TestDeliveriesUnderAttack(t *testing.T) {
 				s.say(warning, rapid.IntRange(0, 3).Draw(draw, "events"))
 				settle(time.Duration(rapid.IntRange(0, 3000).Draw(draw, "ms")) * time.Millisecond)
 			}
-			fault = 0
+			fault.Store(0)
 			s.setReject(nil)
 			settle(3 * mostPause)
 			stop()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,9 +131,10 @@ func TestNextLeaderRepeatsTheDelivery(t *testing.T) {
 func TestDeadReceiversDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, memlog.New(t))
-		alive, up := &server{t: t}, false
+		alive := &server{t: t}
+		var up atomic.Bool
 		dead := &server{t: t, answer: func(context.Context, int) (int, error) {
-			if up {
+			if up.Load() {
 				return http.StatusOK, nil
 			}
 			return 0, errLost
@@ -164,7 +166,7 @@ func TestDeadReceiversDelayNoOther(t *testing.T) {
 				t.Errorf("%s: %v old, %v", state.Receiver, age, state.Err)
 			}
 		}
-		up = true
+		up.Store(true)
 		settle(2 * mostPause)
 		if texts := told(dead.got()); texts[len(texts)-1] != "600" {
 			t.Errorf("after its return the dead one has %s", texts[len(texts)-1])
@@ -182,9 +184,11 @@ func TestDeadReceiversDelayNoOther(t *testing.T) {
 func TestGapsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, memlog.New(t))
-		one, up := &server{t: t}, true
+		one := &server{t: t}
+		var up atomic.Bool
+		up.Store(true)
 		one.answer = func(context.Context, int) (int, error) {
-			if up {
+			if up.Load() {
 				return http.StatusOK, nil
 			}
 			return http.StatusBadGateway, nil
@@ -194,7 +198,7 @@ func TestGapsAreTold(t *testing.T) {
 		s.say(warning, 1)
 		settle(2 * time.Second)
 		has := one.got()[len(one.got())-1].Data.Last
-		up = false
+		up.Store(false)
 		large := eventring.Report{Topic: warning, Action: "seen", Text: strings.Repeat("x", eventring.MaxText),
 			Fields: make(map[string]string)}
 		for _, name := range strings.Split("abcdefghijkl", "") {
@@ -206,7 +210,7 @@ func TestGapsAreTold(t *testing.T) {
 		}
 		gone := s.View().Events().Forgotten().String()
 		stop()
-		up = true
+		up.Store(true)
 		begin := len(one.got())
 		d, stop := s.lead(s.receiver("cmdb", one))
 		settle(5 * time.Minute)
