@@ -238,7 +238,10 @@ func TestOwnLateTaintIsRefused(t *testing.T) {
 		h := w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
 		w.cutPower("n1")
-		w.until("the request is under way", 10*time.Minute, func() bool { return late.arrive != nil })
+		w.until("the request is under way", 10*time.Minute, func() (sent bool) {
+			w.with(func() { sent = late.arrive != nil })
+			return sent
+		})
 		w.with(func() {
 			w.pcs["n1"].powerOn()
 			w.pcs["n1"].up = time.Now().Add(10 * time.Minute) // a server tests its memory first
