@@ -265,7 +265,7 @@ func (h Host) vacate(dir *Dir) (aside string, err error) {
 	if has, err := dir.HasPeer(); err != nil || !has {
 		return "", err
 	}
-	return dir.setAside("join", h.Wall())
+	return dir.setAside(verbJoin, h.Wall())
 }
 
 func (h Host) judge(s cluster.Shared) error {

@@ -34,7 +34,7 @@ func Planned(dir *Dir, id Identity) ([]PlannedFile, error) {
 	peer := dir.PeerDir()
 	var out []PlannedFile
 	if had {
-		aside := filepath.Join(dir.root, beforePrefix+"join-DATE")
+		aside := filepath.Join(dir.root, beforePrefix+verbJoin+"-DATE")
 		out = append(out, PlannedFile{peer, shownFolder, ""}, PlannedFile{aside, "", "what was in " + peer + "\n"})
 	}
 	return append(out, PlannedFile{peer, "", shownFolder},

@@ -22,10 +22,12 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
-// The verbs that found a cluster again. They name the folder of the old state.
+// What replaces a peer of this host, which names the folder of the old state: the verbs that
+// found a cluster again, and a join.
 const (
 	VerbRecover = "recover"
 	VerbRestore = "restore"
+	verbJoin    = "join"
 )
 
 // Refounding is a cluster that is to be founded again on this host, which is its

@@ -40,8 +40,11 @@ func (d *Dir) makeRoom(name string, ofUnknown bool, bytes int64) error {
 		return fmt.Errorf("list ramdisk logs of %s: %w", d.path, err)
 	}
 	slices.SortFunc(files, func(a, b file) int {
-		if a.unknown != b.unknown {
-			return map[bool]int{true: -1, false: 1}[a.unknown]
+		switch {
+		case a.unknown && !b.unknown:
+			return -1
+		case b.unknown && !a.unknown:
+			return 1
 		}
 		return cmp.Or(a.changed.Compare(b.changed), strings.Compare(a.name, b.name))
 	})
