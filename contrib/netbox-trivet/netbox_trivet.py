@@ -8,6 +8,7 @@ it changes and deletes nothing else. Python's standard library alone is used.
 
 import argparse
 import base64
+import collections
 import json
 import os
 import ssl
@@ -138,6 +139,33 @@ class NetBox(Service):
             raise Failure(f"{verb} {what}: {failure}") from None
 
 
+# What makers write instead of a serial number.
+BLANK = {"none", "n/a", "na", "unknown", "not specified", "to be filled by o.e.m.", "default string", "empty", "system serial number"}
+
+
+def serial_of(data):
+    """The serial number of a machine; empty where it has none of its own."""
+    text = ((data["inventory"].get("system_vendor") or {}).get("serial_number") or "").strip()
+    return "" if text.lower() in BLANK or not text.strip("0xX:-. ") else text
+
+
+def find(netbox, name, serial, others):
+    """The device of a machine: by its serial number, else by the node's name. others are the names of the other nodes."""
+    by_serial = netbox.list("dcim/devices", serial=serial) if serial else []
+    by_name = netbox.list("dcim/devices", name=name)
+    found = by_serial or by_name
+    if len(found) != 1:
+        raise Failure(f"NetBox has {len(found)} devices with the serial number {serial!r} or the name {name!r}; one is needed")
+    device = found[0]
+    if by_serial and by_name and all(d["id"] != device["id"] for d in by_name):
+        raise Failure(f"the serial number {serial!r} is that of {device['name']!r} in NetBox, which has another device {name!r}")
+    if device["name"] in others and device["name"] != name:
+        raise Failure(f"the serial number {serial!r} is that of {device['name']!r} in NetBox, which is the name of another node")
+    if serial and device["serial"] and device["serial"] != serial:
+        raise Failure(f"serial: NetBox has {device['serial']!r}, the machine says {serial!r}; it may be another machine, and nothing of it is written")
+    return device
+
+
 def ours(thing):
     return any(tag["slug"] == TAG["slug"] for tag in thing.get("tags") or [])
 
@@ -149,39 +177,27 @@ def mac(text):
 class Export:
     """One device: what the machine is like, and what NetBox says of it."""
 
-    def __init__(self, netbox, name, data, cables, prune):
-        self.netbox, self.name, self.cables, self.prune = netbox, name, cables, prune
+    def __init__(self, netbox, name, device, serial, data, cables, prune):
+        self.netbox, self.name, self.device, self.serial, self.cables, self.prune = netbox, name, device, serial, cables, prune
         self.inventory, self.problems = data["inventory"], []
 
     def problem(self, field, text):
         self.problems.append(f"{self.name}: {field}: {text}")
 
     def run(self):
-        for step in (self.find, self.interfaces, self.items, self.cable):
+        for step, what in ((self.fill, "device"), (self.interfaces, "interfaces"), (self.items, "inventory items"), (self.cable, "cable")):
             try:
                 step()
             except Failure as failure:
-                self.problem({"find": "device", "items": "inventory items", "cable": "cable"}.get(step.__name__, "interfaces"), str(failure))
-                if step == self.find:
+                self.problem(what, str(failure))
+                if step == self.fill:
                     break
         return self.problems
 
-    def find(self):
-        """The device of the machine: by its serial number, else by the node's name."""
-        serial = ((self.inventory.get("system_vendor") or {}).get("serial_number") or "").strip()
-        by_serial = self.netbox.list("dcim/devices", serial=serial) if serial else []
-        by_name = self.netbox.list("dcim/devices", name=self.name)
-        found = by_serial or by_name
-        if len(found) != 1:
-            raise Failure(f"NetBox has {len(found)} devices with the serial number {serial!r} or the name {self.name!r}; one is needed")
-        self.device = found[0]
-        if by_serial and by_name and all(d["id"] != self.device["id"] for d in by_name):
-            raise Failure(f"the serial number {serial!r} is that of {self.device['name']!r} in NetBox, which has another device {self.name!r}")
-        has = self.device["serial"]
-        if serial and not has:
-            self.netbox.change("PATCH", "dcim/devices", self.device["id"], {"serial": serial}, f"serial of {self.name}: {serial}")
-        elif serial and has != serial:
-            raise Failure(f"serial: NetBox has {has!r}, the machine says {serial!r}; it may be another machine, and nothing of it is written")
+    def fill(self):
+        """Gives a device without a serial number that of its machine."""
+        if self.serial and not self.device["serial"]:
+            self.netbox.change("PATCH", "dcim/devices", self.device["id"], {"serial": self.serial}, f"serial of {self.name}: {self.serial}")
 
     def interfaces(self):
         """Each card of the machine is an interface: that with its MAC, else that with its name."""
@@ -293,6 +309,73 @@ class Export:
             self.netbox.say(f"{what}: the machine does not have it any more; --prune deletes it")
 
 
+class Run:
+    """All nodes that are written. Which device each is stands before anything is written: two
+    machines that pass for one, as by a serial number that their maker wrote twice, would write
+    over each other."""
+
+    def __init__(self, trivet, netbox, prune):
+        self.trivet, self.netbox, self.prune, self.problems = trivet, netbox, prune, []
+
+    def guarded(self, name, step, *args):
+        """Does a step for a node, and keeps what is wrong with it from the others."""
+        try:
+            return step(*args)
+        except Failure as failure:
+            self.problems.append(f"{name}: {failure}")
+        except (AttributeError, KeyError, TypeError, ValueError) as wrong:
+            self.problems.append(f"{name}: data: not of the form that is known: {type(wrong).__name__}: {wrong}")
+        return None
+
+    def data(self, uuid):
+        try:
+            data = self.trivet.data(uuid)
+        except Failure as failure:
+            raise Failure(f"data: {failure}") from None
+        if data is None:
+            raise Failure("data: none is stored (inspection.store_data)")
+        return data
+
+    def write(self, nodes, every):
+        """Writes nodes, of every node that there is; both are pairs of UUID and name."""
+        serials = {}
+        for uuid, name in nodes:
+            serial = self.guarded(name, lambda: serial_of(self.data(uuid)))
+            if serial is not None:
+                serials[uuid] = serial
+        told, names = collections.Counter(serials.values()), {name for _, name in every}
+        devices = {}
+        for uuid, name in nodes:
+            if uuid not in serials:
+                continue
+            if told[serials[uuid]] > 1:
+                serials[uuid] = ""
+            device = self.guarded(name, self.device, name, serials[uuid], names)
+            if device:
+                devices.setdefault(device["id"], []).append((uuid, name, device))
+        for claims in devices.values():
+            if len(claims) > 1:
+                both = " and ".join(name for _, name, _ in claims)
+                self.problems.append(f"{both}: device: each of them is {claims[0][2]['name']!r} in NetBox; nothing of them is written")
+                continue
+            for uuid, name, device in claims:
+                self.guarded(name, self.export, uuid, name, device, serials[uuid])
+
+    def device(self, name, serial, names):
+        try:
+            return find(self.netbox, name, serial, names)
+        except Failure as failure:
+            raise Failure(f"device: {failure}") from None
+
+    def export(self, uuid, name, device, serial):
+        data = self.data(uuid)
+        try:
+            cables = self.trivet.cables(uuid)
+        except Failure as failure:
+            raise Failure(f"data: {failure}") from None
+        self.problems += Export(self.netbox, name, device, serial, data, cables, self.prune).run()
+
+
 def secret(path):
     with open(path, encoding="utf-8") as file:
         return file.read(4096).strip()
@@ -319,31 +402,17 @@ def main(argv=None, say=print):
         trivet = Trivet(o.server.split(","), headers, o.cacert)
         netbox = NetBox(o.netbox, secret(o.netbox_token_file), o.cacert, o.dry_run, say)
         netbox.check()
-        nodes = list(trivet.nodes())
-        missing = [n for n in o.nodes if all(n not in pair for pair in nodes)]
-        problems = [f"{n}: node: no finished inspection of it" for n in missing]
-        for uuid, name in nodes:
-            if o.nodes and uuid not in o.nodes and name not in o.nodes:
-                continue
-            try:
-                data, cables = trivet.data(uuid), trivet.cables(uuid)
-            except Failure as failure:
-                problems.append(f"{name}: data: {failure}")
-                continue
-            if data is None:
-                problems.append(f"{name}: data: none is stored (inspection.store_data)")
-                continue
-            try:
-                problems += Export(netbox, name, data, cables, o.prune).run()
-            except (AttributeError, KeyError, TypeError, ValueError) as wrong:
-                problems.append(f"{name}: data: not of the form that is known: {type(wrong).__name__}: {wrong}")
+        every = list(trivet.nodes())
+        run = Run(trivet, netbox, o.prune)
+        run.problems = [f"{n}: node: no finished inspection of it" for n in o.nodes if all(n not in pair for pair in every)]
+        run.write([(uuid, name) for uuid, name in every if not o.nodes or uuid in o.nodes or name in o.nodes], every)
     except (Failure, OSError) as failure:
         say(f"error: {failure}")
         return 1
-    for text in problems:
+    for text in run.problems:
         say(f"error: {text}")
-    say(f"{netbox.changes} changes{' would be made' if o.dry_run else ''}, {len(problems)} errors")
-    return 1 if problems else 0
+    say(f"{netbox.changes} changes{' would be made' if o.dry_run else ''}, {len(run.problems)} errors")
+    return 1 if run.problems else 0
 
 
 if __name__ == "__main__":

@@ -122,6 +122,44 @@ class ExportTest(unittest.TestCase):
         self.export(code=1)
         self.assertEqual([w for w in self.netbox.writes if w[1] != "extras/tags"], [])
 
+    def second(self, name="", serial="Default string"):
+        """Another machine, with its own device of that name."""
+        other = "7f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10"
+        self.trivet.documents[other] = copy.deepcopy(DOCUMENT)
+        inventory = self.trivet.documents[other]["inventory"]
+        inventory["system_vendor"]["serial_number"] = serial
+        inventory["interfaces"] = [{"name": "eno1", "mac_address": "52:54:00:00:00:f1"}]
+        if name:
+            self.trivet.names[other] = name
+            return self.netbox.put("dcim/devices", {"name": name, "serial": ""})["id"]
+        return None
+
+    def test_a_serial_that_a_maker_wrote_twice(self):
+        for serial in ("Default string", "To be filled by O.E.M.", "0000000000", "DUPLICATE-1"):
+            with self.subTest(serial):
+                self.setUp()
+                self.trivet.documents[NODE]["inventory"]["system_vendor"]["serial_number"] = serial
+                self.second(serial=serial)
+                for _ in range(2):
+                    self.assertIn("NetBox has 0 devices with the serial number", "\n".join(self.export(code=1)))
+                self.assertEqual(self.things("dcim/devices", name="node-1")[0]["serial"], "")
+                self.assertEqual(self.things("dcim/mac-addresses", mac_address="52:54:00:00:00:F1"), [], "one machine on the other's device")
+                device = self.second("node-2", serial)
+                self.export()
+                self.assertEqual([i["name"] for i in self.things("dcim/interfaces", device=device)], ["eno1"])
+                self.assertEqual(self.export()[-1], "0 changes, 0 errors")
+
+    def test_two_machines_that_are_one_device(self):
+        self.netbox.tables["dcim/devices"][self.device]["serial"] = "SN-1"
+        self.second(serial="SN-1")
+        said = self.export("7f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", code=1)  # alone, its like is not read
+        self.assertIn("error: 7f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10: device: the serial number 'SN-1' is that of 'node-1' in NetBox, "
+                      "which is the name of another node", said)
+        self.trivet.names["7f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10"] = "node-1"
+        said = self.export(code=1)
+        self.assertIn("error: node-1 and node-1: device: each of them is 'node-1' in NetBox; nothing of them is written", said)
+        self.assertEqual([w for w in self.netbox.writes if w[1] != "extras/tags"], [])
+
     def test_unknown_devices_switches_and_nodes(self):
         self.trivet.cables[NODE] = [cable(1, switch="sw9"), cable(2, port="Ethernet9"), cable(2, switch="")]
         self.trivet.documents["7f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10"] = {"inventory": {}}
