@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -80,5 +82,28 @@ func TestRoleLeavesRestartsToTheUpgrade(t *testing.T) {
 		fmt.Sprintf("trivet_reloaded.rc not in [%d, %d]", term.ExitOK, term.ExitConflict)}
 	if !slices.Contains(handlers, want) {
 		t.Errorf("role-waits-for-the-upgrade: the handlers are %+v, want %+v", handlers, want)
+	}
+}
+
+// TestRoleLooksWhereThePeerLives: a role that looks for the peer in one place and has it started from another founds a
+// second cluster next to the first, once the first host of the group is installed anew.
+func TestRoleLooksWhereThePeerLives(t *testing.T) {
+	tasks, err := filepath.Glob("../contrib/ansible/roles/trivet/tasks/*.yml")
+	if err != nil || len(tasks) < 5 {
+		t.Fatalf("the role has %d files of tasks (%v)", len(tasks), err)
+	}
+	looks := 0
+	for _, file := range tasks {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "/var/lib/trivet/") {
+			t.Errorf("role-follows-data-dir: %s names /var/lib/trivet/, and data_dir may be elsewhere", file)
+		}
+		looks += strings.Count(string(text), `"{{ trivet_data_dir }}/peer"`)
+	}
+	if looks != 3 {
+		t.Errorf("role-follows-data-dir: %d tasks look for the peer in trivet_data_dir, want 3", looks)
 	}
 }
