@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // JoinToken lets one host, or several until it expires, join a cluster. The
@@ -100,6 +101,8 @@ func ParseJoinToken(text string) (JoinToken, error) {
 	switch {
 	case text == "":
 		return JoinToken{}, errors.New("join token is empty")
+	case strings.ContainsFunc(text, unicode.IsSpace):
+		return JoinToken{}, fmt.Errorf("there is more than a join token: write the word alone that begins with %q", tokenPrefix+".")
 	case len(text) > maxToken:
 		return JoinToken{}, fmt.Errorf("join token is %d characters long, at most %d: more than the token was copied",
 			len(text), maxToken)
