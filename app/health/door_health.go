@@ -56,6 +56,15 @@ func oldList(age, period time.Duration) bool {
 	return period > 0 && age > max(oldPeriods*period, oldLeast)
 }
 
+// overdue is the age by which alerts judge the list of Ironic's ports. One that is made once a
+// leadership is as old as it is to be.
+func overdue(age, period time.Duration) time.Duration {
+	if period == 0 {
+		return 0
+	}
+	return age
+}
+
 func (h doorHealth) warnings() []api.Warning {
 	var out warningList
 	if h.lists.Err != nil {
@@ -155,8 +164,9 @@ func (d *Door) register(f *Figures) {
 	f.Gauge("firewall_denied_macs", "MACs on the blacklist of this host.",
 		func() float64 { return float64(d.listState().Deny) })
 	f.Gauge("firewall_port_list_age_seconds",
-		"Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
-			return d.listAge(d.Members.Log.View()).Seconds()
+		"Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first, and where firewall.sync_period is 0.",
+		func() float64 {
+			return overdue(d.listAge(d.Members.Log.View()), d.Config().Firewall.SyncPeriod).Seconds()
 		})
 	f.Gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.",
 		func() float64 { return float64(len(d.bypasses())) })

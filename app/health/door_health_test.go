@@ -61,3 +61,13 @@ func TestDoorWarnings(t *testing.T) {
 		}
 	}
 }
+
+// The alert on an old list goes by the figure, and would fire for ever.
+func TestListOfALeadershipIsNotOverdue(t *testing.T) {
+	if age := overdue(time.Hour, 0); age != 0 {
+		t.Errorf("once-a-leadership: the list is %v overdue where firewall.sync_period is 0", age)
+	}
+	if age := overdue(time.Hour, 15*time.Second); age != time.Hour {
+		t.Errorf("in-periods: %v, want an hour", age)
+	}
+}

@@ -73,6 +73,9 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 		func() float64 { return float64(store.View().RelaysPending()) })
 	f.Gauge("relay_failed", "Documents that Ironic did not take, of those that are kept.",
 		func() float64 { return float64(store.View().RelaysFailed()) })
+	f.Gauge("ironic_inspected_nodes",
+		"Nodes whose machines are let through since Ironic itself inspects them, in the whole cluster.",
+		func() float64 { return float64(len(store.View().InspectedNodes())) })
 	f.Gauge("hardware_unexpected_nodes", "Machines that differ from what was ordered, in the whole cluster.",
 		func() float64 { return float64(store.View().Unexpected()) })
 	f.Gauge("ironic_reachable", "1 while this peer reaches Ironic.",
