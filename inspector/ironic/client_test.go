@@ -373,3 +373,12 @@ func TestManyAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Ironic refuses to switch a node off whose disable_power_off is true; to repeat that is of no use.
+func TestNodeStaysOn(t *testing.T) {
+	f := serve(t, fault(http.StatusConflict, "Failed to set node power state to power off."))
+	err := dial(t, conf(f.URL)).SetPower(t.Context(), node1, PowerOff)
+	if n := len(f.lines()); !errors.Is(err, ErrStaysOn) || n != 1 {
+		t.Errorf("disable-power-off: %v after %d tries", err, n)
+	}
+}

@@ -265,15 +265,17 @@ func (c *Client) SetPower(ctx context.Context, node, target string) error {
 	body := struct {
 		Target string `json:"target"`
 	}{target}
-	return c.now.Load().put(ctx, node, "/states/power", target == PowerReboot, body)
+	return c.now.Load().put(ctx, node, "/states/power", target == PowerReboot, body,
+		meaning{http.StatusConflict, "Failed to set node power state", ErrStaysOn})
 }
 
-func (l *line) put(ctx context.Context, node, rest string, once bool, body any) error {
+func (l *line) put(ctx context.Context, node, rest string, once bool, body any, means ...meaning) error {
 	k, err := nodeCall(http.MethodPut, node, rest)
 	if err != nil {
 		return err
 	}
 	k.body, k.limit, k.insistent, k.once = body, 0, true, once
+	k.meanings = append(k.meanings, means...)
 	_, err = l.do(ctx, k)
 	return err
 }

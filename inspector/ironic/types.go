@@ -104,6 +104,9 @@ var (
 	ErrNoNode     = errors.New("no such node in Ironic")
 	ErrPortExists = errors.New("a port with this address exists")
 	ErrNodeExists = errors.New("a node with this UUID exists")
+	// ErrStaysOn is the answer to a power-off of a node with disable_power_off, from API 1.95 on:
+	// a chassis that takes its BMC down with it, for instance.
+	ErrStaysOn = errors.New("the node is never switched off: its disable_power_off is true")
 )
 
 // Error is a call of Ironic that failed after all its tries.

@@ -32,8 +32,8 @@ func (p *resources) job(claimed introspection.ClaimedRequest) *job {
 }
 
 func (j *job) newTask(data *document.Document) *inspector.Task {
-	t := inspector.NewTask(data, ironic.Node{}, j.pool.o.Ironic)
-	t.Log = j.log
+	t := inspector.NewTask(data, ironic.Node{}, nil)
+	t.Ironic, t.Log = insistent{j.pool.o.Ironic, j.node, t}, j.log
 	return t
 }
 

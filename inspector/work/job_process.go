@@ -210,6 +210,8 @@ func (j *job) endWithPowerOff(ctx context.Context, t *inspector.Task) error {
 		return err
 	case j.out.handsOver() && ironic.Unreachable(err):
 		return fmt.Errorf("%w: %w", errGiveBack, err)
+	case errors.Is(err, ironic.ErrStaysOn):
+		j.log.Info("power off node skipped; its disable_power_off is true, and its ramdisk runs on", "err", err)
 	case strings.EqualFold(t.Node().Provision, "enroll"):
 		j.log.Info("power off node failed; it has no power management yet", "err", err)
 	default:

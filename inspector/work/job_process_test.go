@@ -263,6 +263,40 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 	}
 }
 
+// Ironic's API is restarted while a hook has the node: the call waits, and is sent once more. A
+// node that came into other hands meanwhile is left alone.
+func TestHookWaitsForIronic(t *testing.T) {
+	for state, patched := range map[string]int{"manageable": 1, "active": 0} {
+		inspecttest.InRig(t, func(o *inspecttest.Rig) {
+			o.Hooks = []inspector.Hook{inspecttest.After("patches", inspecttest.Patches)}
+			ctx, cancel := context.WithCancel(o.Ctx)
+			go o.Health.Run(ctx)
+			defer cancel()
+			var away atomic.Bool
+			o.Ironic.On(func(_ context.Context, call string) error {
+				if strings.HasPrefix(call, "patch") && !away.Swap(true) {
+					time.Sleep(6 * time.Second) // in a bubble: the tries of the client
+					time.AfterFunc(20*time.Second, func() {
+						inspecttest.TakenBy(o, inspecttest.NodeA, state)()
+						o.Ironic.Answers()
+					})
+				}
+				if away.Load() {
+					return inspecttest.Away()
+				}
+				return nil
+			})
+			rec := o.Processed(2 * time.Hour)
+			if status := rec.Delivered.Answer.Status; (status == 200) != (patched == 1) || (rec.Error == "") != (patched == 1) {
+				t.Errorf("restart-is-no-verdict: %s: answered %d, ended %q", state, status, rec.Error)
+			}
+			if n := len(o.Ironic.Sent("patch")); n != patched {
+				t.Errorf("read-before-it-is-sent-again: %s: patched %d times, want %d", state, n, patched)
+			}
+		})
+	}
+}
+
 // A gateway answers for Ironic at one thing and Ironic at all else: what was begun
 // is tried a few times and ends in error. Where that cannot be judged, because
 // Ironic comes and goes, it ends with the introspection's time.
@@ -321,6 +355,18 @@ func TestPowerOffFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node with disable_power_off is inspected all the same: Ironic leaves it on for its own
+// inspection, too.
+func TestNodeThatStaysOnIsFinished(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		o.Ironic.Met(ironic.PowerOff, &ironic.Error{Status: 409, Err: ironic.ErrStaysOn,
+			Message: "Failed to set node power state to power off."})
+		if rec := o.Processed(time.Minute); rec.State != introspection.NodeFinished || rec.Error != "" {
+			t.Errorf("stays-on: %v: %q", rec.State, rec.Error)
+		}
+	})
 }
 
 // A request met again after its processing had begun ends in error: déjà vu.
