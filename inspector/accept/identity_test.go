@@ -145,7 +145,7 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 	}{
 		{"other MACs and another BMC", append(slices.Clone(own), common), []string{"198.18.4.1"}, false, "198.18.4.2"},
 		{"one of two MACs and another BMC", []string{own[0], common}, []string{"198.18.4.1", "fe80::1"}, false, "198.18.4.2"},
-		{"another BMC of IPv6", []string{own[0], common}, []string{"2001:db8::1"}, false, "2001:db8::2"},
+		{"another BMC of IPv6", []string{own[0], common}, []string{"2001:db8::1"}, true, "2001:db8::2"},
 		{"its BMC is reached by a translated address", []string{"52:54:00:a5:02:01"}, []string{"198.18.4.1"}, true,
 			"198.18.4.2"},
 		{"a card was replaced", []string{own[0], "52:54:00:a5:02:02"}, []string{"198.18.4.2"}, true, "198.18.4.2"},

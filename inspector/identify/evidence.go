@@ -51,7 +51,7 @@ func (m Machine) weighed() weighed {
 func table() []evidence {
 	return []evidence{
 		{func(m weighed, k Known) bool { return !sameBMC(m.BMC, k.BMC) && differing(m.BMC, k.BMC) },
-			"its BMC has another address"},
+			"its BMC has another IPv4 address"},
 		{func(_ weighed, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
 		{func(m weighed, k Known) bool { return m.macs.lacks(k.MACs) }, "it lacks one of the node's MACs"},
 		{func(m weighed, k Known) bool { return m.sharesInner(k.MACs) },
@@ -110,13 +110,13 @@ func sameBMC(one, other []string) bool {
 	return slices.ContainsFunc(routed(one), func(address string) bool { return slices.Contains(other, address) })
 }
 
-// differing reports whether two BMCs that have no address in common have some of one version
-// of IP: were they one, it would be the same.
-func differing(one, other []string) bool {
-	return slices.ContainsFunc(routed(one), func(a string) bool {
-		return slices.ContainsFunc(routed(other),
-			func(b string) bool { return strings.Contains(a, ":") == strings.Contains(b, ":") })
-	})
+// differing reports whether two BMCs that have no address in common have some of IPv4 each: were
+// they one, it would be the same. Of IPv6 a BMC has several that are as good, say a static one,
+// which Ironic has, and one of SLAAC, which its ramdisk tells.
+func differing(one, other []string) bool { return hasIPv4(one) && hasIPv4(other) }
+
+func hasIPv4(addresses []string) bool {
+	return slices.ContainsFunc(routed(addresses), func(address string) bool { return !strings.Contains(address, ":") })
 }
 
 // routed leaves out link-local addresses, which tell no BMCs apart: each has others besides.

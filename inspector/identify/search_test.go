@@ -24,6 +24,8 @@ const (
 	node3, mac3 = "33333333-3333-4333-8333-333333333333", "52:54:00:a5:03:01"
 	common      = "be:3a:f2:b6:05:9f"
 	bmc1, bmc2  = "198.18.4.1", "198.18.4.2"
+	// One BMC's, static and of SLAAC.
+	static6, slaac6 = "2001:db8::10", "2001:db8::a236:9fff:fe00:1"
 )
 
 // site is what is known of nodes: a state, and an Ironic.
@@ -220,6 +222,20 @@ func TestEvidence(t *testing.T) {
 			macs: mac2 + " usb:" + common, bmc: bmc1, sn: "sn-2", want: node1},
 		{name: "a BMC with a link-local address", nodes: []Known{at(node1, "", []string{mac1, common}, "fe80::1")},
 			macs: mac2 + " usb:" + common, bmc: "fe80::1", want: "none"},
+		{name: "a BMC with two IPv6 addresses, and a MAC is missing",
+			nodes: []Known{at(node1, "", []string{mac1, mac3}, static6)}, macs: mac1, bmc: slaac6, want: node1},
+		{name: "the same, and IPv4 addresses that differ",
+			nodes: []Known{at(node1, "", []string{mac1, mac3}, static6, bmc1)}, macs: mac1, bmc: slaac6 + " " + bmc2,
+			want: "none"},
+		{name: "the same, and an IPv4 address that agrees",
+			nodes: []Known{at(node1, "", []string{mac1, mac3}, static6, bmc1)}, macs: mac1, bmc: slaac6 + " " + bmc1,
+			want: node1},
+		{name: "the same, and the address of another node's",
+			nodes: []Known{at(node1, "", []string{mac1, mac3}, static6), at(node2, "", nil, slaac6)}, macs: mac1, bmc: slaac6,
+			want: "none"},
+		{name: "a card in common, and an IPv6 address that agrees",
+			nodes: []Known{at(node1, "", []string{mac1, common}, slaac6)}, macs: mac2 + " usb:" + common, bmc: slaac6,
+			want: node1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, tt.nodes[0]).starts(t)
