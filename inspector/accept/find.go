@@ -65,7 +65,9 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 			return f.adopt(ctx, v, known)
 		}
 		if enrolls && a.Verdict == identify.None {
-			a = found.New(chosenMACs(c.data, f.o.Live.Now().Hooks))
+			if a, err = f.discovered(ctx, v, c, found); err != nil {
+				return "", err
+			}
 		}
 	}
 	switch {
@@ -85,6 +87,29 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 	default:
 		return "", f.unfound(ctx, c, lookUpLine+a.Machine.Unknown())
 	}
+}
+
+// discovered answers with what a machine will be that no node is found for. Where it is refused
+// because of a node that another peer makes of it since v, the callback is that node's: errStale.
+func (f *finder) discovered(ctx context.Context, v fsm.View, c caller, found identify.Found) (a identify.Answer,
+	err error) {
+	chosen := chosenMACs(c.data, f.o.Live.Now().Hooks)
+	a = identifying(ctx, f.search, func(search identify.Search) (a identify.Answer) {
+		a, err = search.Discovered(ctx, v, found, chosen)
+		return a
+	})
+	if err != nil || a.Verdict != identify.Refused {
+		return a, ironicRefusal(err)
+	}
+	now, err := inspector.ReadView(ctx, f.o.Log, inspector.Linearizable)
+	if err != nil {
+		return a, err
+	}
+	was, _ := v.Record(a.Node)
+	if is, there := now.Record(a.Node); there && is.Begun != was.Begun {
+		return a, errStale
+	}
+	return a, nil
 }
 
 // errStale is said of a view that others have overtaken.

@@ -1,6 +1,8 @@
 package identify
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -47,9 +49,30 @@ func (f Found) New(chosen []string) Answer {
 	return Answer{Machine: f.m, Verdict: New, Node: node, Attributes: a}
 }
 
+// Discovered answers as New does, and refuses a machine of which discovery made a node before:
+// its own node counts as any other, but for one that discovery has not finished. Such a node is
+// in the state in which it was created, has no port yet, and its record, in v, says that it is
+// being enrolled or that this failed.
+func (s Search) Discovered(ctx context.Context, v fsm.View, f Found, chosen []string) (Answer, error) {
+	a := f.New(chosen)
+	if a.Verdict != New {
+		return a, nil
+	}
+	known, there, err := s.Node(ctx, a.Node)
+	rec, _ := v.Record(a.Node)
+	unfinished := (rec.State == introspection.NodeEnrolling || rec.State == introspection.NodeError) &&
+		len(f.macs[a.Node]) == 0 && strings.EqualFold(known.Provision, "enroll")
+	if err != nil || !there || unfinished {
+		return a, err
+	}
+	a.Verdict = Refused
+	a.Text = cmp.Or(f.Rival("", a.Attributes.MACs), document.Failed("Node %s already exists", a.Node)).Error()
+	return a, nil
+}
+
 // Rival is a *document.Problem, in the contract's words, if Ironic has what may be a machine
-// for which a node shall be made; that node does not count. macs are what it is to be
-// known by. The port of another interface names the machine only if the machine has all
+// for which a node shall be made; that node does not count, unless it is "". macs are what it
+// is to be known by. The port of another interface names the machine only if the machine has all
 // ports of its node.
 func (f Found) Rival(node string, macs []string) error {
 	own, machine := setOf(macs), setOf(f.m.MACs)

@@ -14,6 +14,8 @@ type Known struct {
 	introspection.Attributes
 	// Serial is the serial number that Ironic has of it, "" for none.
 	Serial string
+	// Provision is the state in which Ironic has it.
+	Provision string
 	// rival reports that another node has more ports with what tells the machine.
 	rival bool
 	// owner is another node whose BMC has the address of the machine's, "" for none, or if it is

@@ -48,7 +48,7 @@ func (l *nodeLookup) node(ctx context.Context, node string) (k Known, there bool
 	if errors.Is(err, ironic.ErrNoNode) {
 		return k, false, nil
 	}
-	k.Serial, k.BMC = SerialIn(n.Properties, n.Extra), l.addresses(ctx, n)
+	k.Serial, k.Provision, k.BMC = SerialIn(n.Properties, n.Extra), n.Provision, l.addresses(ctx, n)
 	return k, true, err
 }
 
