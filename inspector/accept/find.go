@@ -98,6 +98,9 @@ func (f *finder) discovered(ctx context.Context, v fsm.View, c caller, found ide
 		a, err = search.Discovered(ctx, v, found, chosen)
 		return a
 	})
+	if errors.Is(err, identify.ErrUnresolved) {
+		f.limited.Warn("discover machine failed, its ramdisk has to retry", "err", errors.Unwrap(err))
+	}
 	if err != nil || a.Verdict != identify.Refused {
 		return a, ironicRefusal(err)
 	}

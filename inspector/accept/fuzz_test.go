@@ -54,7 +54,7 @@ func FuzzCallback(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := found.New(nil); a.Verdict == identify.New {
+		if a, err := found.New(nil); err == nil && a.Verdict == identify.New {
 			start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, Timeout: time.Hour,
 				Attributes: a.Attributes}
 			if err := start.Validate(); err != nil {

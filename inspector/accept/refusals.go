@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -50,6 +51,8 @@ func ironicRefusal(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, identify.ErrUnresolved):
+		return inspector.Refuse(http.StatusServiceUnavailable, "%v", err)
 	case ironic.Unreachable(err):
 		return inspector.Refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
 	case errors.As(err, &e):

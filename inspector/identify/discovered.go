@@ -3,6 +3,7 @@ package identify
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -20,8 +21,8 @@ const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
 // cannot be a node. Its MACs are chosen, those of the later ports, or where that leaves
 // none all of its own; cards that lead to its BMC count only if it has no other. Those
 // that are shared with other machines make its UUID, which must not depend on who came
-// first, and identify no machine.
-func (f Found) New(chosen []string) Answer {
+// first, and identify no machine. An error says that it is not known, see Rival.
+func (f Found) New(chosen []string) (Answer, error) {
 	chosen = without(PortMACs(chosen), f.m.Inner)
 	if !setOf(f.shared).lacks(chosen) {
 		own := slices.DeleteFunc(without(f.m.MACs, f.shared), func(mac string) bool { return !ownMAC(mac) })
@@ -37,6 +38,8 @@ func (f Found) New(chosen []string) Answer {
 	node := uuid.NewSHA1(uuid.MustParse(discoveries), []byte(strings.Join(identity, "\n"))).String()
 	refused := f.Rival(node, a.MACs)
 	switch {
+	case errors.Is(refused, ErrUnresolved):
+		return Answer{}, refused
 	case refused != nil:
 	case len(a.MACs) > introspection.MaxAttributes || len(a.BMC) > introspection.MaxAttributes:
 		refused = document.Failed("the data has more than %d MACs or BMC addresses", introspection.MaxAttributes)
@@ -44,9 +47,9 @@ func (f Found) New(chosen []string) Answer {
 		refused = document.Failed("the data has no MAC and no BMC address by which the machine could be told from others")
 	}
 	if refused != nil {
-		return Answer{Machine: f.m, Verdict: Refused, Text: refused.Error()}
+		return Answer{Machine: f.m, Verdict: Refused, Text: refused.Error()}, nil
 	}
-	return Answer{Machine: f.m, Verdict: New, Node: node, Attributes: a}
+	return Answer{Machine: f.m, Verdict: New, Node: node, Attributes: a}, nil
 }
 
 // Discovered answers as New does, and refuses a machine of which discovery made a node before:
@@ -54,9 +57,9 @@ func (f Found) New(chosen []string) Answer {
 // in the state in which it was created, has no port yet, and its record, in v, says that it is
 // being enrolled or that this failed.
 func (s Search) Discovered(ctx context.Context, v fsm.View, f Found, chosen []string) (Answer, error) {
-	a := f.New(chosen)
+	a, err := f.New(chosen)
 	if a.Verdict != New {
-		return a, nil
+		return a, err
 	}
 	known, there, err := s.Node(ctx, a.Node)
 	rec, _ := v.Record(a.Node)
@@ -73,7 +76,7 @@ func (s Search) Discovered(ctx context.Context, v fsm.View, f Found, chosen []st
 // Rival is a *document.Problem, in the contract's words, if Ironic has what may be a machine
 // for which a node shall be made; that node does not count, unless it is "". macs are what it
 // is to be known by. The port of another interface names the machine only if the machine has all
-// ports of its node.
+// ports of its node. It is ErrUnresolved if a BMC whose name is not resolved may be the machine's.
 func (f Found) Rival(node string, macs []string) error {
 	own, machine := setOf(macs), setOf(f.m.MACs)
 	for _, p := range f.ports {
@@ -88,7 +91,7 @@ func (f Found) Rival(node string, macs []string) error {
 			}
 		}
 	}
-	return nil
+	return f.bmcs.unresolved()
 }
 
 // Elder returns a node under introspection that shares a MAC or a BMC address with a

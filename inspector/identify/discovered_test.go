@@ -1,12 +1,18 @@
 package identify
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // The UUID is the machine's, however its interfaces are listed, and no two
@@ -24,7 +30,10 @@ func TestDiscoveredIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := found.New(nil)
+		a, err := found.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if a.Verdict == Refused {
 			return a.Text
 		}
@@ -60,5 +69,52 @@ func TestDiscoveredIdentity(t *testing.T) {
 	}
 	if got := of(nic(many...), ""); !strings.Contains(got, "more than 128") {
 		t.Error(got)
+	}
+}
+
+// dns is a Resolver that has this answer alone.
+type dns struct{ err *net.DNSError }
+
+func (d dns) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return nil, d.err }
+
+// named is an Ironic with a node that is known by the name of its BMC alone.
+type named struct{ Ironic }
+
+func (named) AllPorts(context.Context) ([]ironic.Port, error) { return nil, nil }
+
+func (named) NodesWithBMC(context.Context) ([]ironic.Node, error) {
+	return []ironic.Node{{UUID: node1, DriverInfo: map[string]any{"redfish_address": "https://bmc1.example"}}}, nil
+}
+
+// While the name of a BMC cannot be resolved, no node is made of a machine that may be at it; a
+// name that does not exist, and a machine that tells no BMC, are no such doubt.
+func TestDiscoveryWithoutDNS(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   net.DNSError
+		bmc   string
+		waits bool
+	}{
+		{"no answer", net.DNSError{Err: "i/o timeout", IsTimeout: true}, bmc1, true},
+		{"a server that fails", net.DNSError{Err: "server misbehaving", IsTemporary: true}, bmc1, true},
+		{"no such name", net.DNSError{Err: "no such host", IsNotFound: true}, bmc1, false},
+		{"no BMC", net.DNSError{Err: "i/o timeout", IsTimeout: true}, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := NewSearch(named{}, dns{&c.err}, func() []string { return []string{"redfish_address"} },
+				slog.New(slog.DiscardHandler))
+			found, err := s.InIronic(t.Context(), machine(mac1, c.bmc, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := found.New([]string{mac1})
+			if errors.Is(err, ErrUnresolved) != c.waits || c.waits && !ironic.Unreachable(err) || !c.waits && a.Verdict != New {
+				t.Errorf("one-node: %s, %v", verdict(a), err)
+			}
+			err = found.Rival("", []string{mac1}) // as a worker asks before it creates the node
+			if errors.Is(err, ErrUnresolved) != c.waits {
+				t.Errorf("one-node: the worker: %v", err)
+			}
+		})
 	}
 }

@@ -60,8 +60,8 @@ func TestFieldUSBCard(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a := found.New(chosen(i))
-				if a.Verdict != New || slices.Contains(a.Attributes.MACs, common) {
+				a, err := found.New(chosen(i))
+				if err != nil || a.Verdict != New || slices.Contains(a.Attributes.MACs, common) {
 					t.Fatalf("usb-card: machine %d: %s, %s, %v", i, verdict(a), a.Text, a.Attributes.MACs)
 				}
 				k := Known{Node: a.Node, Attributes: a.Attributes}
@@ -90,7 +90,7 @@ func TestFieldBMCWithAPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := found.New(nil); a.Verdict != Refused {
+		if a, err := found.New(nil); err != nil || a.Verdict != Refused {
 			t.Errorf("one-node: %s was discovered as %s", written, a.Node)
 		}
 		if a := s.starts(t).search().Started(t.Context(), s.View(), m); verdict(a) != node1 {

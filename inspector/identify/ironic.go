@@ -2,11 +2,15 @@ package identify
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // Ports are all ports that Ironic has.
@@ -49,11 +53,26 @@ type BMCs struct {
 	nodes     map[string][]string // by address
 	addresses map[string][]string // by node
 	bridged   map[string]bool     // nodes behind an IPMI bridge
+	unnamed   map[string]error    // nodes whose BMC has a name that cannot be resolved for now, and why
 }
 
 // NewBMCs has room for those of n nodes.
 func NewBMCs(n int) BMCs {
-	return BMCs{make(map[string][]string, n), make(map[string][]string, n), make(map[string]bool)}
+	return BMCs{make(map[string][]string, n), make(map[string][]string, n), make(map[string]bool), make(map[string]error)}
+}
+
+// ErrUnresolved says that a machine may be a node whose BMC's name cannot be resolved for now. It
+// is the error of an *ironic.Error, as of an Ironic that does not tell.
+var ErrUnresolved = errors.New("name of a BMC not resolved")
+
+// unresolved is ErrUnresolved if the BMC of a node may be any machine's.
+func (b BMCs) unresolved() error {
+	if len(b.unnamed) == 0 {
+		return nil
+	}
+	node := slices.Min(slices.Collect(maps.Keys(b.unnamed)))
+	return &ironic.Error{Err: fmt.Errorf("%w: %w", ErrUnresolved, b.unnamed[node]),
+		Message: fmt.Sprintf("The name of the BMC of node %s cannot be resolved for now; repeat the callback", node)}
 }
 
 // Add files what Ironic has of a node.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm/ironicports"
@@ -48,7 +49,8 @@ func (l *nodeLookup) node(ctx context.Context, node string) (k Known, there bool
 	if errors.Is(err, ironic.ErrNoNode) {
 		return k, false, nil
 	}
-	k.Serial, k.Provision, k.BMC = SerialIn(n.Properties, n.Extra), n.Provision, l.addresses(ctx, n)
+	k.Serial, k.Provision = SerialIn(n.Properties, n.Extra), n.Provision
+	k.BMC, _ = l.addresses(ctx, n) // which logs
 	return k, true, err
 }
 
@@ -74,24 +76,26 @@ func (l *nodeLookup) bmcs(ctx context.Context) (BMCs, error) {
 		room <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-room }()
-			theirs := l.addresses(ctx, n)
+			theirs, err := l.addresses(ctx, n)
 			mu.Lock()
 			defer mu.Unlock()
 			known.Add(n.UUID, theirs, Bridged(n.DriverInfo))
+			if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.Temporary() {
+				known.unnamed[n.UUID] = err
+			}
 		})
 	}
 	asking.Wait()
 	return known, ctx.Err()
 }
 
-// addresses are those of a node's BMC. Names that cannot be resolved are left out, as at
-// a start.
-func (l *nodeLookup) addresses(ctx context.Context, n ironic.Node) []string {
+// addresses are those of a node's BMC. Names that cannot be resolved have none, as at a start.
+func (l *nodeLookup) addresses(ctx context.Context, n ironic.Node) ([]string, error) {
 	addresses, err := BMCAddresses(ctx, l.resolver, n.UUID, n.DriverInfo, l.fields())
 	if err != nil {
 		l.log.Debug("find BMC address of node failed", "node", n.UUID, "err", err)
 	}
-	return addresses
+	return addresses, err
 }
 
 // AttributesOf returns by what a node with these ports and BMC addresses will be known, as

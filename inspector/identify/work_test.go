@@ -44,7 +44,9 @@ func TestADocumentOfManyNodesIsComparedOnce(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			found.New(m.MACs)
+			if _, err := found.New(m.MACs); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	few, many := cost(10), cost(1000)

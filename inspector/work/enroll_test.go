@@ -107,6 +107,11 @@ func TestDiscoveryIsRefused(t *testing.T) {
 				func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
 			o.Zone = inspecttest.Zone{"bmc.example": {"198.18.0.8", "198.18.0.9"}}
 		}, 400, line + "Node " + inspecttest.NodeB + " already has BMC address 198.18.0.9"},
+		{"the name of a BMC is not resolved", inspecttest.Stranger(`,"bmc_address":"198.18.0.9"`), func(o *inspecttest.Rig) {
+			o.Ironic.Set(inspecttest.NodeB,
+				func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
+			o.Zone = inspecttest.Zone{"bmc.example": {""}}
+		}, 503, "The name of the BMC of node " + inspecttest.NodeB + " cannot be resolved for now; repeat the callback"},
 		{"nothing to tell it by", `{}`, nil, 400,
 			line + "the data has no MAC and no BMC address by which the machine could be told from others"},
 		{"example", `{}`, func(o *inspecttest.Rig) { o.Conf.Processing.NodeNotFoundHook = "example" }, 400,
