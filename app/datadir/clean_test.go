@@ -11,8 +11,8 @@ import (
 func TestCleanRemovesWhatASwitchLeft(t *testing.T) {
 	root := t.TempDir()
 	left := []string{"before-join-20260701T000000Z", "before-recover-20260701T000000Z", "before-restore-20260701T000001Z"}
-	for _, name := range append([]string{"before-upgrade-1", "before-restore-of-monday", "before-join-20260701T000000Z.tar", "peer"},
-		left...) {
+	others := []string{"before-upgrade-1", "before-restore-of-monday", "before-join-20260701T000000Z.tar", "peer"}
+	for _, name := range append(others, left...) {
 		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
