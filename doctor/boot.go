@@ -69,19 +69,25 @@ func (f Facts) callback(hosts []Facts) []Finding {
 		return nil
 	}
 	urls := strings.Split(f.Boot.Callback, ",")
-	for _, text := range urls {
-		if wrong := f.wrongCallback(text, len(urls) > 1, hosts); wrong != "" {
-			return []Finding{newFinding(Warning, f,
-				[]string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
+	for i, text := range urls {
+		if wrong := f.wrongCallback(text, len(urls) > 1, i == len(urls)-1, hosts); wrong != "" {
+			return []Finding{newFinding(Warning, f, []string{f.rewriteCallback()},
 				"the ramdisk reports to %s: %s", text, wrong)}
 		}
 	}
 	return nil
 }
 
+// rewriteCallback is the line that has the ramdisk report where it should, also where the last --install was told
+// otherwise.
+func (f Facts) rewriteCallback() string {
+	return "trivet dnsmasq-config --boot-script --callback-url '' > " + f.root() + "/trivet.ipxe"
+}
+
 // wrongCallback says what is wrong with a URL that a ramdisk reports to, "" for nothing. Of
-// several each may be an address of a host: the next is called when it dies.
-func (f Facts) wrongCallback(text string, several bool, hosts []Facts) string {
+// several each may be an address of a host: the next is called when it dies. The last one
+// may be the API's.
+func (f Facts) wrongCallback(text string, several, last bool, hosts []Facts) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
 		return "that is no URL"
@@ -108,6 +114,7 @@ func (f Facts) wrongCallback(text string, several bool, hosts []Facts) string {
 	}
 	switch given := callbackPort(u); {
 	case given == f.Plan.RamdiskPort && given != 0:
+	case floating && given == f.Plan.APIPort && last: // where v0.2.0 answers, should the hosts go back to it
 	case several && f.Plan.RamdiskPort != 0:
 		return fmt.Sprintf("ramdisks have port %d, which a peer refuses while it cannot take what they send",
 			f.Plan.RamdiskPort)

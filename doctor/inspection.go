@@ -138,7 +138,7 @@ func writeLines(line string) []string {
 
 // judgeCallbackPath finds a boot script whose ramdisk reports at a path that leads nowhere.
 func judgeCallbackPath(f Facts, hosts []Facts) []Finding {
-	rewrite := "trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"
+	rewrite := f.rewriteCallback()
 	for _, text := range strings.Split(f.Boot.Callback, ",") {
 		u, err := url.Parse(text)
 		if err != nil {

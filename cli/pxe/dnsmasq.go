@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
@@ -24,9 +26,12 @@ import (
 // usualPeers is how many peers share a subnet unless more have joined.
 const usualPeers = 3
 
+// poolsByHand is in the title of a configuration with --pool.
+const poolsByHand = "The pools were given by hand; no other peer may have the same addresses."
+
 // pxeFlags are the words of dnsmasq-config that are no options.
 type pxeFlags struct {
-	script, install, uninstall, force, dry bool
+	script, install, uninstall, force, dry, forget bool
 
 	addresses []string
 	pools     []string
@@ -38,6 +43,8 @@ type pxeFlags struct {
 	root      string
 	loaders   []string // URLs of a directory
 	boot      pxe.Boot
+
+	kept kept // by an earlier --install
 }
 
 // Dnsmasq is 'trivet dnsmasq-config'.
@@ -56,6 +63,9 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 			"starts dnsmasq, and says what it changed. It may be repeated. A step that fails takes the earlier ones back. --uninstall restores what was\n" +
 			"there before, whether dnsmasq was enabled and running included. Files that were changed by hand are neither replaced nor removed\n" +
 			"without --force. Both need root. With --dry-run they look and refuse alike, and print steps and files as a diff instead.\n\n" +
+			"What the last --install on this host was told by a flag counts again, also for what is printed, until the flag is said otherwise, and\n" +
+			"the command names it. --router '' takes a text back, --reserve 0 a number, --forget all. Of files that an earlier version installed,\n" +
+			"which recorded no flags, they are read.\n\n" +
 			"Each peer grants addresses of its own, because a lease outlives the leadership of the host that granted it. With --pool they are the\n" +
 			"ones you say. Otherwise the upper half of each IPv4 subnet of the interface, or what --reserve leaves of it, is cut into equal parts, one\n" +
 			"for each peer in the order of their names; of an IPv6 subnet the first peer has the 4096 addresses that end in 1000 to 1fff, the second\n" +
@@ -80,6 +90,8 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	flags.BoolVar(&f.force, "force", false,
 		"with --install: replace files that were changed by hand; those from before the first --install are kept as FILE~. With --uninstall: remove them")
 	term.DryRunFlag(c, &f.dry)
+	flags.BoolVar(&f.forget, "forget", false,
+		"go by the flags of this line alone, not by those of the last --install, too")
 	flags.StringArrayVar(&f.pools, "pool", nil, "grant FIRST-LAST; may be repeated, for IPv4 and IPv6")
 	flags.IntVar(&f.peers, "peers", 0,
 		fmt.Sprintf("how many peers share each subnet (default %d, or as many as have joined)", usualPeers))
@@ -98,15 +110,16 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
 	flags.StringVar(&f.boot.Callback, "callback-url", "",
-		"where the ramdisk reports; several with commas between (default: api.ramdisk_listen on the floating IP, then on each peer's host)")
+		"where the ramdisk reports; several with commas between (default: api.ramdisk_listen on the floating IP, then on each peer's host, then api.listen on the floating IP)")
 	set.Flags(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return dnsmasqConfig(c.Context(), t, peer, set, on, f) }
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return dnsmasqConfig(c.Context(), t, peer, set, on, flags, &f)
+	}
 	return c
 }
 
 func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, on *install.Host,
-	f pxeFlags) error {
-	const most = 10000 // machines, the size of site that the product is made for
+	flags *pflag.FlagSet, f *pxeFlags) error {
 	switch {
 	case f.script && (f.install || f.uninstall) || f.install && f.uninstall:
 		return term.Usage("say one of --boot-script, --install and --uninstall")
@@ -114,12 +127,8 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 		return term.Usage("--force belongs to --install or --uninstall")
 	case f.dry && !f.install && !f.uninstall:
 		return term.Usage("--dry-run belongs to --install or --uninstall")
-	case f.batch < 1 || f.batch > most:
-		return term.Usage("--batch %d: it is 1 to %d", f.batch, most)
-	case f.reserve < 0:
-		return term.Usage("--reserve %d: it is not negative", f.reserve)
 	case f.uninstall:
-		return uninstallBoot(ctx, t, on, f)
+		return uninstallBoot(ctx, t, on, *f)
 	}
 	if err := set.RefusePeer("dnsmasq-config"); err != nil { // this host would grant that one's addresses
 		return err
@@ -128,15 +137,18 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 	if err != nil {
 		return err
 	}
+	if err := f.complete(t, on, conf, flags); err != nil {
+		return err
+	}
 	if f.script {
 		return printScript(ctx, t, peer, conf, f.boot)
 	}
-	server, err := dhcpServer(ctx, t, peer, conf, f)
+	server, err := dhcpServer(ctx, t, peer, conf, *f)
 	if err != nil {
 		return err
 	}
 	if f.install {
-		return installBoot(ctx, t, peer, on, conf, f, server)
+		return installBoot(ctx, t, peer, on, conf, *f, server)
 	}
 	text, err := server.Config()
 	if err != nil {
@@ -173,14 +185,9 @@ func bootOf(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.C
 		return boot, nil
 	}
 	key, listen := conf.API.Ramdisks()
-	_, port, err := net.SplitHostPort(listen)
+	port, err := fixedPort(key, listen)
 	if err != nil {
-		return boot, term.Fail(term.ExitUsage, "mend it", "%s: %w", key, err)
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || number == 0 {
-		return boot, term.Fail(term.ExitUsage, "give the API a fixed port",
-			"%s: %s has no port that can be written down", key, listen)
+		return boot, err
 	}
 	hosts, err := callbackHosts(ctx, t, peer, conf)
 	if err != nil {
@@ -191,23 +198,44 @@ func bootOf(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.C
 			t.Warn("%v", p)
 		}
 	}
-	tls, path := conf.API.TLS.Certificate != config.TLSOff, "/v1/continue"
-	if conf.Inspection.ContinueInspection == config.ContinueRelay {
-		path = "/v1/continue_inspection" // the document is for Ironic
+	var urls []string
+	for _, host := range hosts {
+		urls = append(urls, callbackURL(conf, host, port))
 	}
-	for i, host := range hosts {
-		hosts[i] = pxe.Callback(host, uint16(number), tls, path)
-	}
-	boot.Callback = strings.Join(hosts, ",")
-	if len(hosts) > 1 {
+	single := urls[0]
+	boot.Callback = strings.Join(urls, ",")
+	if len(urls) > 1 {
 		t.Say(
 			"the ramdisk is given %d URLs, which ironic-python-agent 9.9 and later takes; with an older one say --callback-url %s",
-			len(hosts), hosts[0])
+			len(urls), single)
 	}
-	if tls {
+	if conf.API.TLS.Certificate != config.TLSOff {
 		t.Say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
 	}
 	return boot, nil
+}
+
+// fixedPort is that of an address which an option has.
+func fixedPort(key, listen string) (uint16, error) {
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return 0, term.Fail(term.ExitUsage, "mend it", "%s: %w", key, err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 {
+		return 0, term.Fail(term.ExitUsage, "give the API a fixed port",
+			"%s: %s has no port that can be written down", key, listen)
+	}
+	return uint16(number), nil
+}
+
+// callbackURL is where a host takes the documents of ramdisks.
+func callbackURL(conf config.Config, host string, port uint16) string {
+	path := "/v1/continue"
+	if conf.Inspection.ContinueInspection == config.ContinueRelay {
+		path = "/v1/continue_inspection" // the document is for Ironic
+	}
+	return pxe.Callback(host, port, conf.API.TLS.Certificate != config.TLSOff, path)
 }
 
 // callbackHosts are where ramdisks call: the floating IP, and the host of each peer in the
@@ -262,7 +290,7 @@ func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf conf
 	}
 	if len(f.pools) == 0 {
 		cut := pxe.Cut{Parts: f.peers, Reserve: f.reserve}
-		if err := share(ctx, peer, conf, &s, &cut); err != nil {
+		if err := share(ctx, peer, conf, &s, &cut, f.kept.has("peers")); err != nil {
 			return s, err
 		}
 		fitBatch(t, &s, cut)
@@ -275,9 +303,7 @@ func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf conf
 		}
 		s.Pools = append(s.Pools, pool)
 	}
-	s.Title = fmt.Sprintf(
-		"dnsmasq for %s, by 'trivet dnsmasq-config'.\nThe pools were given by hand; no other peer may have the same addresses.",
-		conf.Name)
+	s.Title = fmt.Sprintf("dnsmasq for %s, by 'trivet dnsmasq-config'.\n%s", conf.Name, poolsByHand)
 	fitBatch(t, &s, pxe.Cut{})
 	return s, nil
 }
@@ -318,8 +344,8 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 	return found, nil
 }
 
-// share takes this peer's part of each subnet.
-func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut) error {
+// share takes this peer's part of each subnet. Of cut.Parts that are not said now there are more where more have joined.
+func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut, kept bool) error {
 	name, members, err := membersKnown(ctx, peer)
 	if err != nil {
 		return err
@@ -333,8 +359,8 @@ func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Serve
 		}
 	}
 	slices.Sort(names)
-	if cut.Parts == 0 {
-		cut.Parts = max(usualPeers, len(names))
+	if cut.Parts == 0 || kept {
+		cut.Parts = max(cmp.Or(cut.Parts, usualPeers), len(names))
 	}
 	if len(names) != cut.Parts {
 		return term.Fail(term.ExitConflict,

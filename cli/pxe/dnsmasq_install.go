@@ -38,9 +38,12 @@ func installBoot(ctx context.Context, t *term.Terminal, peer term.Peer, on *inst
 	if err != nil {
 		return err
 	}
+	if err := f.kept.refuse(server, f.force); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	report, err := h.Install(ctx, install.Plan{Server: server, Boot: boot, Force: f.force})
+	report, err := h.Install(ctx, install.Plan{Server: server, Boot: boot, Force: f.force, Flags: f.kept.next})
 	if err != nil {
 		return bootFailure(err)
 	}

@@ -27,6 +27,12 @@ type Boot struct {
 // answers now.
 const bootTries = 4
 
+// By these words of the kernel's ReadScript finds what was said by hand.
+const (
+	callbackArgument = "ipa-inspection-callback-url="
+	lastOwnArgument  = "systemd.journald.forward_to_console=yes" // the operator's follow
+)
+
 // Script is the iPXE script, signed (see Sign). It refuses words that iPXE would
 // take for its own.
 func (b Boot) Script() (string, error) {
@@ -41,8 +47,8 @@ func (b Boot) Script() (string, error) {
 	if strings.ContainsAny(b.Arguments, "\r\n#|&") {
 		return "", errors.New("kernel arguments cannot hold line breaks, #, | and & in an iPXE script")
 	}
-	words := []string{b.Kernel, "initrd=ramdisk", "ipa-inspection-callback-url=" + b.Callback, "BOOTIF=${mac}", "nofb",
-		"nomodeset", "systemd.journald.forward_to_console=yes"}
+	words := []string{b.Kernel, "initrd=ramdisk", callbackArgument + b.Callback, "BOOTIF=${mac}", "nofb", "nomodeset",
+		lastOwnArgument}
 	if b.Arguments != "" {
 		words = append(words, b.Arguments)
 	}

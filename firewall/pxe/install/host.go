@@ -173,6 +173,12 @@ func (c content) ours() bool {
 	return intact
 }
 
+// signed reports whether trivet wrote the file, which may have been changed since.
+func (c content) signed() bool {
+	signed, _ := pxe.Check(c.text)
+	return signed
+}
+
 // bindInterfaces returns the place, as FILE:LINE, where dnsmasq's other files say
 // bind-interfaces; "" if they do not. Fedora's and RHEL's dnsmasq.conf does.
 func (h Host) bindInterfaces() (string, error) {

@@ -19,6 +19,8 @@ type Plan struct {
 	Server pxe.Server // without Without and BindInterfaces, which Install finds out
 	Boot   pxe.Boot
 	Force  bool // replace files that were changed by hand
+	// Flags are kept for the next installation (see Kept): name → values.
+	Flags map[string][]string
 }
 
 // survey is what Install found on a host that it has not changed yet.
@@ -205,6 +207,9 @@ func (h Host) tryConf(ctx context.Context, text string) (err error) {
 func (w *work) install(ctx context.Context, p Plan, s survey) error {
 	script := path.Join(p.Server.Root, pxe.ScriptName)
 	s.record.plan(s.dirs, s.links, script, s.save)
+	if s.record.Flags = p.Flags; p.Flags == nil {
+		s.record.Flags = make(map[string][]string)
+	}
 	if s.fresh && s.script.ours() { // the record of an earlier installation went with /etc/trivet
 		maps.Copy(s.record.Links, s.lost)
 	}

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -26,6 +28,8 @@ type record struct {
 	// Saved are files that stood there before, now under the name that saved
 	// gives them.
 	Saved []string `json:"saved"`
+	// Flags are those of the last installation, nil in a record of v0.2.0.
+	Flags map[string][]string `json:"flags"`
 }
 
 // files are those that trivet wrote.
@@ -65,6 +69,34 @@ func (w *work) writeRecord(r *record) error {
 	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.restoreFile(RecordFile, before) })
 	after := content{string(text) + "\n", true}
 	return w.edit(RecordFile, before, after, func() error { return w.h.replace(RecordFile, after.text) })
+}
+
+// Kept is what the last installation of a host was given. Where its flags are not recorded, as v0.2.0 did not, Conf
+// and Script are what trivet wrote, "" for nothing.
+type Kept struct {
+	Flags        map[string][]string
+	Conf, Script string
+}
+
+// Kept looks at the host. Where nothing is installed it is empty. root is the TFTP root unless the configuration
+// names another.
+func (h Host) Kept(root string) (Kept, error) {
+	r, err := h.readRecord()
+	if err != nil {
+		return Kept{}, err
+	}
+	if r != nil && r.Flags != nil {
+		return Kept{Flags: r.Flags}, nil
+	}
+	conf, err := h.readContent(pxe.ConfFile)
+	if err != nil || !conf.signed() {
+		return Kept{}, err
+	}
+	script, err := h.readContent(path.Join(cmp.Or(pxe.ReadConfig(conf.text).Root, root), pxe.ScriptName))
+	if !script.signed() {
+		script.text = ""
+	}
+	return Kept{Conf: conf.text, Script: script.text}, err
 }
 
 // plan adds what an installation is going to do.
