@@ -19,6 +19,7 @@ func TestListsOfCallbacksThatAreRight(t *testing.T) {
 		{[]string{floating, h1, h2}, 5050, nil},
 		{[]string{floating, h1, h2}, 5055, ramdiskPort},
 		{[]string{floating}, 5050, ramdiskPort},
+		{[]string{floating, h1, h2, "http://192.0.2.200:5050/v1/continue"}, 5055, ramdiskPort},
 		{[]string{h1, h2}, 5050, func(h *Facts) {
 			h.Plan.FloatingIP, h.Plan.FloatingInterface, h.Address = "", "", Address{}
 		}},

@@ -203,6 +203,11 @@ func bootOf(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.C
 		urls = append(urls, callbackURL(conf, host, port))
 	}
 	single := urls[0]
+	if old, err := fixedPort("api.listen", conf.API.Listen); err == nil && old != port && conf.FloatingIP.Address != "" {
+		// A host that goes back to v0.2.0 answers ramdisks there alone.
+		single = callbackURL(conf, conf.FloatingIP.Address, old)
+		urls = append(urls, single)
+	}
 	boot.Callback = strings.Join(urls, ",")
 	if len(urls) > 1 {
 		t.Say(

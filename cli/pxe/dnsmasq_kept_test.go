@@ -185,6 +185,21 @@ func TestInstallKeepsHowManyPeers(t *testing.T) {
 	}
 }
 
+// TestCallbackOfTheFormerVersion: hosts that go back to v0.2.0 answer ramdisks at api.listen alone, and each other
+// address is asked before it.
+func TestCallbackOfTheFormerVersion(t *testing.T) {
+	s := newKeptSite(t, "h1", "h2")
+	const first = "callback-url=http://192.0.2.10:5055/v1/continue,http://h1:5055/v1/continue,http://h2:5055/v1/continue"
+	if told := s.run("--boot-script"); !strings.Contains(told, first+","+byHand+" ") ||
+		!strings.Contains(told, "given 4 URLs") || !strings.Contains(told, "--callback-url "+byHand+"\n") {
+		t.Errorf("way-back: the ramdisk is told\n%s", told)
+	}
+	s.put("/trivet.yaml", s.get("/trivet.yaml")+"inspection: {continue_inspection: relay}\n")
+	if told := s.run("--boot-script"); !strings.Contains(told, ","+byHand+"_inspection ") {
+		t.Errorf("way-back: for Ironic the ramdisk is told\n%s", told)
+	}
+}
+
 // before is a host as an earlier version left it, which has recorded no flags.
 func (s *keptSite) before(title, ranges, comment, callback string) {
 	s.put(install.RecordFile, `{"before":{"enabled":true,"active":true},"dirs":null,"links":{},"scripts":["`+scriptFile+
