@@ -112,7 +112,7 @@ func (s *keptSite) run(words ...string) string {
 	s.t.Helper()
 	told, err := s.try(words...)
 	if err != nil {
-		s.t.Fatalf("%v: %v\n%s", words, err, told)
+		s.t.Fatalf("kept-flags: %v: %v\n%s", words, err, told)
 	}
 	return told
 }

@@ -326,6 +326,10 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 	return c
 }
 
+// earlierRules is what driver noop leaves alone.
+const earlierRules = "rules of an earlier driver stay in force until a reboot: 'nft list tables' names trivet_pxe then, and " +
+	"'nft delete table inet trivet_pxe' takes them away (driver iptables: the chains TRIVET-…, too)"
+
 func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 	shut func(context.Context, config.Config) error) error {
 	conf, err := set.Load()
@@ -337,7 +341,7 @@ func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 	}
 	filters := conf.Firewall.Driver != "noop"
 	if !filters && conf.FloatingIP.Address == "" {
-		t.Say("nothing was done: firewall.driver is noop, which filters nothing")
+		t.Say("nothing was done: firewall.driver is noop, which filters nothing; %s", earlierRules)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
@@ -348,7 +352,7 @@ func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
 			"shut the PXE filter: %w", err)
 	}
 	if !filters {
-		t.Say("this host does not have the floating IP; firewall.driver is noop, which filters nothing")
+		t.Say("this host does not have the floating IP; firewall.driver is noop, which filters nothing; %s", earlierRules)
 		return nil
 	}
 	t.Say("shut: no machine boots from this host by %s", conf.Firewall.Interface)

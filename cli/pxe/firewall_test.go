@@ -206,3 +206,33 @@ func TestCloseByDefaultsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestEndsOfTheWayBack: the old DHCP server answers at the end of docs/migrate.md only if Trivet's lines for dnsmasq go
+// first, and the rules once nothing builds them again; driver noop by itself leaves both.
+func TestEndsOfTheWayBack(t *testing.T) {
+	text, err := os.ReadFile("../../docs/migrate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(text), "### The way back\n")
+	for _, step := range []string{"`trivet dnsmasq-config --uninstall`", "`systemctl disable --now trivet`",
+		"`firewall.driver: noop`", "\n   nft delete table inet trivet_pxe\n", "](#old-lines) back"} {
+		at := strings.Index(page, step)
+		if at < 0 {
+			t.Fatalf("way-back: docs/migrate.md lacks %q, or has it earlier", step)
+		}
+		page = page[at:]
+	}
+	file := filepath.Join(t.TempDir(), "trivet.yaml")
+	if err := os.WriteFile(file, []byte("firewall: {driver: noop}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	terminal := &term.Terminal{Out: &told, Err: &told}
+	set := options.New(terminal, pflag.NewFlagSet("close", pflag.ContinueOnError))
+	set.File, set.Values["data_dir"] = file, t.TempDir()
+	err = closeOffline(t.Context(), terminal, set, func(context.Context, config.Config) error { return nil })
+	if err != nil || !strings.Contains(told.String(), "'nft delete table inet trivet_pxe'") {
+		t.Errorf("way-back: noop says %v: %s", err, told.String())
+	}
+}
