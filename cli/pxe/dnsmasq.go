@@ -29,9 +29,12 @@ const usualPeers = 3
 // poolsByHand is in the title of a configuration with --pool.
 const poolsByHand = "The pools were given by hand; no other peer may have the same addresses."
 
+// pxeModes say what dnsmasq-config does.
+type pxeModes struct{ script, install, uninstall, force, dry, forget bool }
+
 // pxeFlags are the words of dnsmasq-config that are no options.
 type pxeFlags struct {
-	script, install, uninstall, force, dry, forget bool
+	pxeModes
 
 	addresses []string
 	pools     []string
@@ -349,7 +352,7 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 	return found, nil
 }
 
-// share takes this peer's part of each subnet. Of cut.Parts that are not said now there are more where more have joined.
+// share takes this peer's part of each subnet. Of cut.Parts that were kept there are more where more have joined.
 func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut, kept bool) error {
 	name, members, err := membersKnown(ctx, peer)
 	if err != nil {

@@ -77,7 +77,7 @@ func (f *pxeFlags) keep(t *term.Terminal, on *install.Host, conf config.Config, 
 		h = *on
 	}
 	was, err := h.Kept(f.root)
-	if errors.Is(err, fs.ErrPermission) && !f.install {
+	if errors.Is(err, fs.ErrPermission) { // --install refuses such a user
 		t.Warn("the flags of the last --install are not known, and do not count: %v; run it as root", err)
 		return nil
 	}
