@@ -27,7 +27,8 @@ type Change struct {
 }
 
 // Compare tells what changed from one document of a machine to a newer one, sorted
-// by kind. A kind, a place or a fact that one of them does not tell is no change.
+// by kind. A kind, a place or a fact that one of them does not tell is no change, nor is
+// what became of a kind of which one tells more parts than are read.
 func Compare(older, newer Machine) []Change {
 	var changes []Change
 	older = renumber(older, newer)
@@ -68,9 +69,9 @@ func compareParts(older, newer []Part) []Change {
 	for _, same := range [...]func(a, b Part) bool{
 		func(a, b Part) bool { same, _ := sameID(a, b); return same },
 		func(a, b Part) bool {
-			return nameless(a, b) && a.seated() == b.seated() && maps.Equal(a.Facts, b.Facts)
+			return nameless(a, b) && a.seated() == b.seated() && a.said == b.said
 		},
-		func(a, b Part) bool { return nameless(a, b) && len(a.Facts) > 0 && maps.Equal(a.Facts, b.Facts) },
+		func(a, b Part) bool { return nameless(a, b) && a.said != "" && a.said == b.said },
 		func(a, b Part) bool { return nameless(a, b) && a.seated() == b.seated() },
 	} {
 		var left []Part

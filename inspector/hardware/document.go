@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// maxParts bounds the parts of one kind. Large servers have 96 memory modules,
-	// 120 disks and 300 PCI functions.
-	maxParts = 512
+	// maxParts bounds the parts of one kind, as those of two documents are compared pair by
+	// pair. Large servers have 96 memory modules, a few hundred disks with two paths to each, and
+	// 300 PCI functions; virtual ones make thousands.
+	maxParts = 4096
 	// maxText bounds one value, in bytes; the longest that agents send is a path of
 	// 120 bytes.
 	maxText = 256
@@ -46,10 +47,10 @@ func (v value) at(path string) value {
 	return v
 }
 
-// list returns the elements of a list, at most maxParts, and whether it is one.
+// list returns the elements of a list, and whether it is one.
 func (v value) list() ([]value, bool) {
 	elements, ok := v.v.([]any)
-	list := make([]value, min(len(elements), maxParts))
+	list := make([]value, len(elements))
 	for i := range list {
 		list[i] = value{elements[i]}
 	}

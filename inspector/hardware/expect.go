@@ -226,6 +226,8 @@ func (w Wanted) judge(m Machine) string {
 	switch err = errors.Join(err, wrong); {
 	case err != nil:
 		return fmt.Sprintf("%s: %v", w, err)
+	case m.crowded[w.Kind]:
+		return fmt.Sprintf("expected %s, the ramdisk told more than %d of the kind, which are not counted", w, maxParts)
 	case !m.told[w.Kind]:
 		return fmt.Sprintf("expected %s, the ramdisk did not tell any", w)
 	case !enough(float64(found)):

@@ -65,7 +65,7 @@ func many(name, path, place string, facts ...string) kind {
 // of all.
 func listed(v value, place string, facts []string, more func(value, *Part)) ([]Part, bool) {
 	list, told := v.list()
-	parts := make([]Part, 0, len(list))
+	var parts []Part
 	for _, v := range list {
 		p := Part{Place: v.at(place).text(), Facts: factsOf(v, facts)}
 		more(v, &p)
@@ -220,12 +220,9 @@ func extra(d value, item string) map[string]map[string]string {
 	found := make(map[string]map[string]string)
 	add := func(name, field, text string) {
 		if found[name] == nil {
-			if len(found) == maxParts {
-				return
-			}
 			found[name] = make(map[string]string)
 		}
-		if text != "" && len(found[name]) < maxParts {
+		if text != "" {
 			found[name][field] = text
 		}
 	}

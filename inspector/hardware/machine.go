@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,7 @@ type Part struct {
 	// Facts are what the ramdisk says about it, by name, such as "size"; none is "".
 	Facts map[string]string `json:"facts,omitempty"`
 	seat  string            // tells the place from all others, if Place does not
+	said  string            // Facts in one text, which are compared with those of thousands
 	ids   []identifier      // all that the part does not share; ID is the first
 }
 
@@ -36,6 +38,9 @@ type Machine struct {
 	// Parts are sorted by kind, in the order of the table, then by ID and place.
 	Parts []Part
 	told  map[string]bool // the kinds of which the document says something
+	// crowded are the kinds with more than maxParts parts, of which none is read: a part of them
+	// would be others at the next boot, which lists them in another order.
+	crowded map[string]bool
 }
 
 // Of reads the parts of a machine from its document, as the ramdisk sent it or as
@@ -45,16 +50,28 @@ func Of(document []byte) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	m := Machine{told: make(map[string]bool)}
+	m := Machine{told: make(map[string]bool), crowded: make(map[string]bool)}
 	for _, k := range kinds {
 		parts, told := k.read(d)
+		if len(parts) > maxParts {
+			parts, told, m.crowded[k.name] = nil, false, true
+		}
 		m.told[k.name] = told
 		for i := range parts {
-			parts[i].Kind = k.name
+			parts[i].Kind, parts[i].said = k.name, said(parts[i].Facts)
 		}
 		m.Parts = append(m.Parts, sorted(identified(parts))...)
 	}
 	return m, nil
+}
+
+// said writes facts as a text that no others share: a fact is one line.
+func said(facts map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		b.WriteString(name + "\n" + facts[name] + "\n")
+	}
+	return b.String()
 }
 
 // Kind returns the parts of a kind.
