@@ -197,17 +197,13 @@ func (x *Explanation) meetWhitelist(v fsm.View, h HostState) {
 
 // bootingText says which node's boot is expected with this MAC, "" if none.
 func bootingText(v fsm.View, mac string) string {
-	if !v.Allowed(mac) {
-		return ""
-	}
 	var texts []string
 	for _, node := range v.InspectedByMAC(mac) {
 		texts = append(texts, fmt.Sprintf("Ironic itself inspects node %s", node))
 	}
-	for _, node := range v.NodesByMAC(mac) {
-		if rec, ok := v.Record(node); ok {
-			texts = append(texts, fmt.Sprintf("node %s is introspected (%v)", node, rec.State))
-		}
+	for _, node := range v.BootingByMAC(mac) {
+		rec, _ := v.Record(node)
+		texts = append(texts, fmt.Sprintf("node %s is introspected (%v)", node, rec.State))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -223,7 +219,7 @@ func idleText(v fsm.View, mac string) string {
 		case rec.State == introspection.NodeReapplying:
 			texts = append(texts, fmt.Sprintf("node %s has its stored data reapplied, which boots nothing", node))
 		case rec.State.Active():
-			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but this MAC was not saved for it", node,
+			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but another node has this MAC, too", node,
 				rec.State))
 		default:
 			texts = append(texts, fmt.Sprintf("the introspection of node %s has ended (%v)", node, rec.State))

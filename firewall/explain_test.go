@@ -160,13 +160,17 @@ func TestPassRuleIsExplained(t *testing.T) {
 	b.explained(discovers, stranger, VerdictDrop, RulePass, map[Rule]string{RulePass: "on its way back"})
 }
 
-// A node that is introspected under other MACs does not boot with this one.
+// A node boots with the MAC of a port that its record lacks, unless another one has it, too.
 func TestWhitelistSaysWhyAMACIsNotOnIt(t *testing.T) {
 	b := newFakeStore(t)
 	b.lists()
 	b.introspects(explainedNode)
+	b.explained(b.leading(), booting, VerdictAccept, RuleWhitelist, map[Rule]string{
+		RuleWhitelist: "on the whitelist: node " + explainedNode + " is introspected (starting)",
+	})
+	b.do(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p3", MAC: booting, Node: otherNode}}})
 	b.explained(b.leading(), booting, VerdictDrop, RuleBlacklist, map[Rule]string{
-		RuleWhitelist: "node " + explainedNode + " is introspected (starting), but this MAC was not saved for it",
+		RuleWhitelist: "node " + explainedNode + " is introspected (starting), but another node has this MAC, too",
 	})
 }
 

@@ -125,7 +125,9 @@ func operatorsOf(t *txn) operators.Txn { return operators.Txn{Txn: &t.Txn, Table
 
 func settingsOf(t *txn) settings.Txn { return settings.Txn{Txn: &t.Txn, Tables: &t.settingTables} }
 
-func portsOf(t *txn) ironicports.Txn { return ironicports.Txn{Txn: &t.Txn, Tables: &t.portTables} }
+func portsOf(t *txn) ironicports.Txn {
+	return ironicports.Txn{Txn: &t.Txn, Tables: &t.portTables, Moved: nodesOf(t).AllowByPort}
+}
 
 func doorsOf(t *txn) doors.Txn { return doors.Txn{Txn: &t.Txn, Tables: &t.doorTables} }
 
@@ -146,7 +148,9 @@ func bootsOf(t *txn) boots.Txn { return boots.Txn{Txn: &t.Txn, Tables: &t.bootTa
 func rulesOf(t *txn) ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
 
 func nodesOf(t *txn) introspection.Txn {
-	return introspection.Txn{Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs, Stopped: t.bootTables.FindingOf}
+	return introspection.Txn{
+		Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs, Ports: &t.portTables, Stopped: t.bootTables.FindingOf,
+	}
 }
 
 func expectationsOf(t *txn) expectations.Txn {

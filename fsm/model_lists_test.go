@@ -148,7 +148,28 @@ func (m *model) allowed() map[string]string {
 			out[mac] = node
 		}
 	}
+	for _, p := range m.gated.ports { // order-free: of several nodes none has it by a port
+		if _, named := out[p.MAC]; !named && m.bootsByPort(p) {
+			out[p.MAC] = p.Node
+		}
+	}
 	return out
+}
+
+// bootsByPort reports whether a port lets its MAC in.
+func (m *model) bootsByPort(port ironicports.Port) bool {
+	for _, p := range m.gated.ports {
+		if p.MAC == port.MAC && p.Node != port.Node {
+			return false
+		}
+	}
+	for _, n := range m.nodes {
+		if slices.Contains(n.Attributes.MACs, port.MAC) {
+			return false
+		}
+	}
+	n, recorded := m.nodes[port.Node]
+	return recorded && n.State.Active() && n.State != introspection.NodeReapplying
 }
 
 // introspecting reports whether any node is between its start and its end, or

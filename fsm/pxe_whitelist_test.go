@@ -161,3 +161,64 @@ func TestEndedNodesKeepNoAttributes(t *testing.T) {
 		t.Errorf("found: %v", got)
 	}
 }
+
+// A port that reaches Ironic after the start lets its machine in for as long as the node boots, and
+// no other node has the MAC by a port or a record.
+func TestWhitelistFollowsThePortsOfANode(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	put := func(c ironicports.PutPorts) func() { return func() { r.asLeader(c) } }
+	of := func(id string, n int, node string) ironicports.Port {
+		return ironicports.Port{ID: id, MAC: macN(n), Node: node}
+	}
+	line := macN(1) + " " + nodeA
+	r.asLeader(ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{of("b1", 2, nodeB), of("c", 3, nodeA)}})
+	r.allows()
+	s := r.session("a")
+	r.start(nodeA)
+	r.allows(macN(3) + " " + nodeA)
+	claim := r.claim(s).Claim.Hold()
+	saved := func(macs ...string) func() {
+		return func() {
+			r.must(introspection.Advance{Claim: claim, Event: introspection.EventStart,
+				Attributes: &introspection.Attributes{MACs: macs}})
+		}
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want []string
+	}{
+		{"a port from before the start goes", put(ironicports.PutPorts{Remove: []string{"c"}}), nil},
+		{"its port comes", put(ironicports.PutPorts{Ports: []ironicports.Port{of("a1", 1, nodeA)}}), []string{line}},
+		{"the record has it, too", saved(macN(1)), []string{line}},
+		{"the record has another", saved(macN(4)), []string{line, macN(4) + " " + nodeA}},
+		{"another node's port has it", put(ironicports.PutPorts{Ports: []ironicports.Port{of("b2", 1, nodeB)}}),
+			[]string{macN(4) + " " + nodeA}},
+		{"that port goes", put(ironicports.PutPorts{Remove: []string{"b2"}}), []string{line, macN(4) + " " + nodeA}},
+		{"the port is another node's now", put(ironicports.PutPorts{Ports: []ironicports.Port{of("a1", 1, nodeB)}}),
+			[]string{macN(4) + " " + nodeA}},
+		{"it is its own again, of another MAC", put(ironicports.PutPorts{Ports: []ironicports.Port{of("a1", 5, nodeA)}}),
+			[]string{macN(4) + " " + nodeA, macN(5) + " " + nodeA}},
+		{"the introspection ends", func() {
+			r.must(introspection.Advance{Claim: claim, Event: introspection.EventError, Error: "x"})
+		}, nil},
+	} {
+		before := r.view()
+		step.do()
+		t.Log("late-port: " + step.what)
+		r.allows(step.want...)
+		after := r.view()
+		macs, ok := after.AllowedChangedSince(before.Index())
+		for n := 1; n <= 5; n++ {
+			if before.Allowed(macN(n)) != after.Allowed(macN(n)) && (!ok || !slices.Contains(macs, macN(n))) {
+				t.Errorf("late-port: %s: the change of %s is not told: %v (%v)", step.what, macN(n), macs, ok)
+			}
+		}
+	}
+	r.start(nodeB)
+	r.allows(macN(2) + " " + nodeB)
+	if got := r.view().BootMACs(nodeB); !slices.Equal(got, []string{macN(2)}) {
+		t.Errorf("late-port: node B is awaited with %v", got)
+	}
+}

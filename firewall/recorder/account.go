@@ -52,7 +52,7 @@ type awaits struct {
 // Of one that starts the machine may not be switched on yet.
 func awaitedOf(v fsm.View, node string) (out awaits) {
 	if rec, ok := v.Record(node); ok && rec.State == introspection.NodeWaiting {
-		out = awaits{rec.Attributes.MACs, rec.Begun}
+		out = awaits{v.BootMACs(node), rec.Begun}
 	}
 	if i, ok := v.Inspected(node); ok && i.Since >= out.begun {
 		out = awaits{i.MACs, i.Since}

@@ -301,13 +301,9 @@ type expected struct {
 // nodesOf are the nodes with a MAC whose machines are awaited.
 func (r *Recorder) nodesOf(v fsm.View, mac string) []expected {
 	var all []expected
-	if !v.Allowed(mac) {
-		return nil
-	}
-	for _, node := range v.NodesByMAC(mac) {
-		if rec, ok := v.Record(node); ok && rec.State.Active() {
-			all = append(all, expected{node, rec.Begun})
-		}
+	for _, node := range v.BootingByMAC(mac) {
+		rec, _ := v.Record(node)
+		all = append(all, expected{node, rec.Begun})
 	}
 	for _, node := range v.InspectedByMAC(mac) {
 		i, _ := v.Inspected(node)

@@ -81,6 +81,7 @@ type Txn struct {
 	*entry.Txn
 	*Tables
 	Blobs *blobs.Store
+	Ports Ports
 	// Stopped says what was found to keep a node's machine from coming up, in an introspection;
 	// nil: nothing is.
 	Stopped func(node string, begun fencing.Token) entry.Finding

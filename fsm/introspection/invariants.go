@@ -120,7 +120,7 @@ func checkClaims(t Txn, p *valid.Problems) {
 	p.Want(q.claimOf.Size() == q.claims.Size(), "%d claims, %d of nodes", q.claims.Size(), q.claimOf.Size())
 }
 
-// checkWhitelist compares the whitelist with the records and what Ironic inspects.
+// checkWhitelist compares the whitelist with the records, their ports and what Ironic inspects.
 func checkWhitelist(t Txn, p *valid.Problems) {
 	booting, macs := 0, 0
 	for _, r := range t.nodes.records.All() {
@@ -130,6 +130,14 @@ func checkWhitelist(t Txn, p *valid.Problems) {
 		macs += len(r.allowed())
 		for _, mac := range r.allowed() {
 			p.Want(t.nodes.whitelist.Keeps(mac, r.Node), "node %s is missing from the whitelist under %s", r.Node, mac)
+		}
+		ports := slices.Sorted(slices.Values(t.Ports.MACsByPort(r.Node)))
+		for _, mac := range slices.Compact(ports) {
+			if owner := t.ownerByPort(mac); owner == byPort(r.Node) {
+				macs++
+				p.Want(t.nodes.whitelist.Keeps(mac, owner), "a port of node %s is missing from the whitelist under %s", r.Node,
+					mac)
+			}
 		}
 	}
 	p.Want(t.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, t.nodes.booting)

@@ -19,12 +19,31 @@ const (
 	endedNode  = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a03"
 )
 
+// onePort is of busyNode.
+type onePort struct{}
+
+const portMAC = "52:54:00:00:00:09"
+
+func (onePort) MACsByPort(node string) []string {
+	if node != busyNode {
+		return nil
+	}
+	return []string{portMAC}
+}
+
+func (onePort) NodesByPort(mac string) []string {
+	if mac != portMAC {
+		return nil
+	}
+	return []string{busyNode}
+}
+
 // busyNodes returns tables with a node in each of the states that Check tells apart.
 func busyNodes(t *testing.T) (Txn, *entry.Txn) {
 	t.Helper()
 	tables, store := New(), blobs.NewStore()
 	base := domaintest.NewTxn()
-	all := Txn{Txn: base, Tables: &tables, Blobs: &store}
+	all := Txn{Txn: base, Tables: &tables, Blobs: &store, Ports: onePort{}}
 	commit := func(c entry.Command) fencing.Token {
 		t.Helper()
 		return domaintest.Commit(t, Domain, base, all, c)
@@ -52,7 +71,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	all, base := busyNodes(t)
 	at := func(base *entry.Txn, tables *Tables) Txn {
 		store := *all.Blobs
-		return Txn{Txn: base, Tables: tables, Blobs: &store}
+		return Txn{Txn: base, Tables: tables, Blobs: &store, Ports: onePort{}}
 	}
 	domaintest.FindContradictions(t, Domain, base, *all.Tables, at, corruptNodes(all))
 }
@@ -126,6 +145,8 @@ func corruptNodes(all Txn) map[string]func(Txn) {
 		},
 		"claim missing of its node":   func(s Txn) { s.queue.claimOf.Drop([]byte(busyNode)) },
 		"record missing of whitelist": func(s Txn) { s.nodes.whitelist.Remove(mac, busyNode, 0) },
+		"port missing of whitelist":   func(s Txn) { s.nodes.whitelist.Remove(portMAC, byPort(busyNode), 0) },
+		"allowed by no port":          func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", byPort(busyNode), 0) },
 		"allowed for no node":         func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", queuedNode, 0) },
 		"allowed after the end":       func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", endedNode, 0) },
 		"inspected missing of whitelist": func(s Txn) {

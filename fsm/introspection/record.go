@@ -112,7 +112,7 @@ type nodes struct {
 	byAttribute table.Of[table.None] // see attributeKey
 	byDelivery  table.Of[table.None] // Delivered.Document, node
 	inspected   table.Of[Inspected]  // by node
-	whitelist   macset.Set           // MACs of nodes that are expected to boot, owned by nodes and by byIronic
+	whitelist   macset.Set           // MACs of nodes that are expected to boot, owned by nodes, byIronic and byPort
 	booting     int                  // how many of those nodes have records; some have no MAC
 }
 
@@ -247,7 +247,7 @@ func (t Txn) replaced(old, r Record, brought blobs.Packed) {
 		}
 	}
 	t.nodes.reindex(old, r)
-	t.nodes.allow(old, r, t.Position.Index)
+	t.allow(old, r, t.Position.Index)
 }
 
 // loadRecord restores one record from a snapshot, whose blobs know their
@@ -255,7 +255,7 @@ func (t Txn) replaced(old, r Record, brought blobs.Packed) {
 func loadRecord(t Txn, r Record) {
 	t.nodes.records.Put([]byte(r.Node), r)
 	t.nodes.reindex(Record{}, r)
-	t.nodes.allow(Record{}, r, 0)
+	t.allow(Record{}, r, 0)
 }
 
 // Documents returns the documents that the record refers to; zero hashes are none.

@@ -131,16 +131,28 @@ func (s *Tables) Claims() []Claim { return table.List(s.queue.claims.All()) }
 
 // AllowedMACs iterates over the whitelist, in order and each once, with the
 // node, the first of several, that the MAC belongs to: nodes under
-// introspection whose boot is expected, from the moment their MACs are saved to
-// their end in finished or error, and nodes that Ironic itself inspects.
+// introspection whose boot is expected, from the moment their MACs are saved, or
+// Ironic has a port with them, to their end in finished or error, and nodes that
+// Ironic itself inspects.
 func (s *Tables) AllowedMACs() iter.Seq2[string, string] {
 	return func(yield func(mac, node string) bool) {
 		for mac, owner := range s.nodes.whitelist.MACs() {
-			if !yield(mac, strings.TrimPrefix(owner, ironicMark)) {
+			if !yield(mac, owner[strings.IndexByte(owner, ':')+1:]) { // without a mark
 				return
 			}
 		}
 	}
+}
+
+// BootingByMAC returns the nodes under introspection whose boot with a MAC is expected, which
+// puts it on the whitelist.
+func (s *Tables) BootingByMAC(mac string) (nodes []string) {
+	for owner := range s.nodes.whitelist.Owners(mac) {
+		if !strings.HasPrefix(owner, ironicMark) {
+			nodes = append(nodes, strings.TrimPrefix(owner, portMark))
+		}
+	}
+	return nodes
 }
 
 // Allowed reports whether a MAC is on the whitelist.

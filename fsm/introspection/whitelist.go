@@ -1,6 +1,24 @@
 package introspection
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Ports are those that Ironic has.
+type Ports interface {
+	// MACsByPort returns the MACs of a node's ports.
+	MACsByPort(node string) []string
+	// NodesByPort returns the nodes that have a port with a MAC, each once.
+	NodesByPort(mac string) []string
+}
+
+// byPort makes the owner of a MAC on the whitelist that a port of the node has and no
+// record: the port may have come after the start.
+func byPort(node string) string { return portMark + node }
+
+const portMark = "port:"
 
 // boots reports whether the node is expected to boot: from the acceptance of its
 // introspection to its end, of any kind. So does the original, which keeps a MAC
@@ -39,6 +57,47 @@ func (n *nodes) allow(before, after Record, index uint64) {
 			n.whitelist.Add(mac, after.Node, index)
 		}
 	}
+}
+
+// allow keeps the whitelist, as to what the record says and what the ports of its node do.
+func (t Txn) allow(before, after Record, index uint64) {
+	t.nodes.allow(before, after, index)
+	if before.boots() == after.boots() && slices.Equal(before.Attributes.MACs, after.Attributes.MACs) {
+		return
+	}
+	ports := t.Ports.MACsByPort(cmp.Or(before.Node, after.Node))
+	for _, mac := range slices.Concat(ports, before.Attributes.MACs, after.Attributes.MACs) {
+		t.AllowByPort(mac, index)
+	}
+}
+
+// AllowByPort puts a MAC on the whitelist, or takes it off, as the ports with it say after the
+// entry at index.
+func (t Txn) AllowByPort(mac string, index uint64) {
+	owner := t.ownerByPort(mac)
+	if owner != "" {
+		t.nodes.whitelist.Add(mac, owner, index)
+	}
+	for _, old := range slices.Collect(t.nodes.whitelist.Owners(mac)) {
+		if old != owner && strings.HasPrefix(old, portMark) {
+			t.nodes.whitelist.Remove(mac, old, index)
+		}
+	}
+}
+
+// ownerByPort returns the owner of a MAC on the whitelist that ports alone name, "" if they let
+// nothing in: the machine may be in use unless all ports with the MAC are of one node, that node
+// is expected to boot, and no record claims the MAC. What the node's own record claims is on the
+// list by that.
+func (t Txn) ownerByPort(mac string) string {
+	nodes := t.Ports.NodesByPort(mac)
+	if len(nodes) != 1 || len(t.NodesByMAC(mac)) > 0 {
+		return ""
+	}
+	if r, _ := t.Record(nodes[0]); !r.boots() {
+		return ""
+	}
+	return byPort(nodes[0])
 }
 
 // ForgetChanges begins the memory of what changed in the whitelist again with the present

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/test/domaintest"
 )
 
@@ -13,7 +14,9 @@ func TestCheckFindsContradictions(t *testing.T) {
 	tables := New()
 	base := domaintest.NewTxn()
 	base.Position.Floor, base.Header.Token = base.Granted(), base.Granted()
-	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
+	at := func(base *entry.Txn, tables *Tables) Txn {
+		return Txn{Txn: base, Tables: tables, Moved: func(string, uint64) {}}
+	}
 	first := Port{ID: "p1", MAC: "52:54:00:00:00:01", Node: node}
 	put := PutPorts{Ports: []Port{first, {ID: "p2", MAC: "52:54:00:00:00:02", Node: node}}, Complete: true}
 	domaintest.Commit(t, Domain, base, at(base, &tables), put)
@@ -21,6 +24,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"port under another key":        func(t Txn) { t.byID.Put([]byte("x"), first) },
 		"port against the rules":        func(t Txn) { t.put(Port{ID: "x", MAC: other}, 0) },
 		"port missing of the blacklist": func(t Txn) { t.denied.Remove(first.MAC, first.ID, 0) },
+		"port missing of its node":      func(t Txn) { t.byNode.Drop(first.nodeKey()) },
+		"port of no node":               func(t Txn) { t.byNode.Put([]byte(node+"ghost"), table.None{}) },
 		"denied for no node":            func(t Txn) { t.denied.Add(other, "ghost", 0) },
 		"pull under no token":           func(t Txn) { t.pull.Token = 0 },
 		"pull of a leadership to come":  func(t Txn) { t.pull.Token = t.Position.Floor + 1 },

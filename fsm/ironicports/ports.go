@@ -53,6 +53,9 @@ func (p Port) validate() error {
 	return valid.Node(p.Node)
 }
 
+// nodeKey orders by node, then by ID. UUIDs are of one length.
+func (p Port) nodeKey() []byte { return append([]byte(p.Node), p.ID...) }
+
 // Pull is one complete reading of Ironic's ports. The zero value means that
 // there was none since the cluster was founded or refounded.
 type Pull struct {
@@ -65,40 +68,56 @@ type Pull struct {
 // Tables hold what Ironic knows.
 type Tables struct {
 	byID   table.Of[Port]
-	denied macset.Set // the blacklist: MACs, owned by ports
-	pull   Pull       // the newest complete one
+	byNode table.Of[table.None] // node, ID
+	denied macset.Set           // the blacklist: MACs, owned by ports
+	pull   Pull                 // the newest complete one
 }
 
 // New returns the tables before the first entry.
-func New() Tables { return Tables{byID: table.New[Port](), denied: macset.New()} }
+func New() Tables {
+	return Tables{byID: table.New[Port](), byNode: table.New[table.None](), denied: macset.New()}
+}
 
 // Txn is one entry at work on the ports.
 type Txn struct {
 	*entry.Txn
 	*Tables
+	// Moved is told each MAC that a port has got or lost by the entry at index, also where
+	// another node has it now.
+	Moved func(mac string, index uint64)
 }
 
 // put stores a port by the entry at index, in the place of one of its ID.
-func (p *Tables) put(port Port, index uint64) {
-	old, known := p.byID.Get([]byte(port.ID))
+func (t Txn) put(port Port, index uint64) {
+	old, known := t.byID.Get([]byte(port.ID))
 	if known && old == port {
 		return
 	}
-	if known && old.MAC != port.MAC {
-		p.denied.Remove(old.MAC, old.ID, index)
+	if known {
+		t.byNode.Drop(old.nodeKey())
 	}
-	p.byID.Put([]byte(port.ID), port)
-	p.denied.Add(port.MAC, port.ID, index)
+	if known && old.MAC != port.MAC {
+		t.denied.Remove(old.MAC, old.ID, index)
+	}
+	t.byID.Put([]byte(port.ID), port)
+	t.byNode.Put(port.nodeKey(), table.None{})
+	t.denied.Add(port.MAC, port.ID, index)
+	if known && old.MAC != port.MAC {
+		t.Moved(old.MAC, index)
+	}
+	t.Moved(port.MAC, index)
 }
 
 // remove removes a port by the entry at index, if there is one of that ID.
-func (p *Tables) remove(id string, index uint64) {
-	old, known := p.byID.Get([]byte(id))
+func (t Txn) remove(id string, index uint64) {
+	old, known := t.byID.Get([]byte(id))
 	if !known {
 		return
 	}
-	p.byID.Drop([]byte(id))
-	p.denied.Remove(old.MAC, id, index)
+	t.byID.Drop([]byte(id))
+	t.byNode.Drop(old.nodeKey())
+	t.denied.Remove(old.MAC, id, index)
+	t.Moved(old.MAC, index)
 }
 
 // PutPorts tells the difference between the ports that are recorded and those
@@ -174,7 +193,9 @@ func checkPorts(t Txn, p *valid.Problems) {
 			p.Addf("%v", err)
 		}
 		p.Want(t.denied.Keeps(port.MAC, port.ID), "port %s is missing from the blacklist", port.ID)
+		p.Want(t.byNode.Has(port.nodeKey()), "port %s is missing from node %s", port.ID, port.Node)
 	}
+	p.Want(t.byNode.Size() == t.byID.Size(), "%d ports, %d of nodes", t.byID.Size(), t.byNode.Size())
 	t.denied.Check(p, "blacklist", t.byID.Size(), t.Position.Index)
 	pull := t.pull
 	p.Want(!pull.Token.IsZero() || pull == Pull{}, "a pull under no token: %+v", pull)

@@ -26,6 +26,15 @@ func (s *Tables) PortsByMAC(mac string) []Port {
 	return out
 }
 
+// MACsByPort returns the MACs of a node's ports, in the order of their IDs.
+func (s *Tables) MACsByPort(node string) (macs []string) {
+	for key := range s.byNode.Under([]byte(node)) {
+		port, _ := s.byID.Get(key[len(node):])
+		macs = append(macs, port.MAC)
+	}
+	return macs
+}
+
 // Pull returns the newest complete pull of Ironic's ports; ok is false if there
 // was none since the cluster was founded, restored or recovered.
 func (s *Tables) Pull() (p Pull, ok bool) { return s.pull, s.pull != Pull{} }
