@@ -14,8 +14,8 @@ import (
 func TestPortAfterTheStartLetsItsMachineIn(t *testing.T) {
 	l := memlog.New(t)
 	ports := []ironicports.Port{port(1), port(2)}
-	start := introspection.Start{Node: ports[0].Node, Event: introspection.EventStart, ManageBoot: true, Timeout: time.Hour,
-		Attributes: introspection.Attributes{BMC: []string{"198.18.0.1"}}}
+	start := introspection.Start{Node: ports[0].Node, Event: introspection.EventStart, ManageBoot: true,
+		Timeout: time.Hour, Attributes: introspection.Attributes{BMC: []string{"198.18.0.1"}}}
 	if res, err := l.Do(t.Context(), "", start); err != nil || res.Err() != nil {
 		t.Fatal(res, err)
 	}

@@ -130,18 +130,6 @@ func (v View) RelayRoom(c relays.Accept) error { return relaysOf(v.data.txn()).R
 // time, the longest overdue first. It costs what it yields.
 func (v View) Overdue() iter.Seq[introspection.Record] { return v.data.OverdueAt(v.Now()) }
 
-// BootMACs returns the MACs with which a node under introspection is expected to boot: those of
-// its record, then those of its ports.
-func (v View) BootMACs(node string) (macs []string) {
-	rec, _ := v.Record(node)
-	for _, mac := range slices.Concat(rec.Attributes.MACs, v.MACsByPort(node)) {
-		if slices.Contains(v.BootingByMAC(mac), node) && !slices.Contains(macs, mac) {
-			macs = append(macs, mac)
-		}
-	}
-	return macs
-}
-
 // AllowedChangedSince is for the whitelist what PortsChangedSince is for the
 // blacklist; ask Allowed.
 func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {

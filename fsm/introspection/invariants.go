@@ -133,7 +133,7 @@ func checkWhitelist(t Txn, p *valid.Problems) {
 		}
 		ports := slices.Sorted(slices.Values(t.Ports.MACsByPort(r.Node)))
 		for _, mac := range slices.Compact(ports) {
-			if owner := t.ownerByPort(mac); owner == byPort(r.Node) {
+			if owner := ownerByPort(t, mac); owner == byPort(r.Node) {
 				macs++
 				p.Want(t.nodes.whitelist.Keeps(mac, owner), "a port of node %s is missing from the whitelist under %s", r.Node,
 					mac)

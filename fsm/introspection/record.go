@@ -247,7 +247,7 @@ func (t Txn) replaced(old, r Record, brought blobs.Packed) {
 		}
 	}
 	t.nodes.reindex(old, r)
-	t.allow(old, r, t.Position.Index)
+	allow(t, old, r, t.Position.Index)
 }
 
 // loadRecord restores one record from a snapshot, whose blobs know their
@@ -255,7 +255,7 @@ func (t Txn) replaced(old, r Record, brought blobs.Packed) {
 func loadRecord(t Txn, r Record) {
 	t.nodes.records.Put([]byte(r.Node), r)
 	t.nodes.reindex(Record{}, r)
-	t.allow(Record{}, r, 0)
+	allow(t, Record{}, r, 0)
 }
 
 // Documents returns the documents that the record refers to; zero hashes are none.

@@ -70,12 +70,12 @@ func (s *Tables) NodesByDelivery(document blobs.Hash) []string {
 }
 
 // NodesByMAC returns the nodes under introspection that have a MAC.
-func (s *Tables) NodesByMAC(mac string) []string { return s.nodesBy(attributeMAC, mac) }
+func (s *Tables) NodesByMAC(mac string) []string { return nodesBy(s, attributeMAC, mac) }
 
 // NodesByBMC returns the nodes under introspection that have a BMC address.
-func (s *Tables) NodesByBMC(address string) []string { return s.nodesBy(attributeBMC, address) }
+func (s *Tables) NodesByBMC(address string) []string { return nodesBy(s, attributeBMC, address) }
 
-func (s *Tables) nodesBy(kind byte, value string) []string {
+func nodesBy(s *Tables, kind byte, value string) []string {
 	var nodes []string
 	for key := range s.nodes.byAttribute.Under(attributeKey(kind, value, "")) {
 		nodes = append(nodes, nodeOf(key))

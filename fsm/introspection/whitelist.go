@@ -60,7 +60,7 @@ func (n *nodes) allow(before, after Record, index uint64) {
 }
 
 // allow keeps the whitelist, as to what the record says and what the ports of its node do.
-func (t Txn) allow(before, after Record, index uint64) {
+func allow(t Txn, before, after Record, index uint64) {
 	t.nodes.allow(before, after, index)
 	if before.boots() == after.boots() && slices.Equal(before.Attributes.MACs, after.Attributes.MACs) {
 		return
@@ -74,7 +74,7 @@ func (t Txn) allow(before, after Record, index uint64) {
 // AllowByPort puts a MAC on the whitelist, or takes it off, as the ports with it say after the
 // entry at index.
 func (t Txn) AllowByPort(mac string, index uint64) {
-	owner := t.ownerByPort(mac)
+	owner := ownerByPort(t, mac)
 	if owner != "" {
 		t.nodes.whitelist.Add(mac, owner, index)
 	}
@@ -89,7 +89,7 @@ func (t Txn) AllowByPort(mac string, index uint64) {
 // nothing in: the machine may be in use unless all ports with the MAC are of one node, that node
 // is expected to boot, and no record claims the MAC. What the node's own record claims is on the
 // list by that.
-func (t Txn) ownerByPort(mac string) string {
+func ownerByPort(t Txn, mac string) string {
 	nodes := t.Ports.NodesByPort(mac)
 	if len(nodes) != 1 || len(t.NodesByMAC(mac)) > 0 {
 		return ""

@@ -15,7 +15,8 @@ func listing(t *testing.T, n int, reverse bool) Machine {
 	var modules []any
 	for i := range n {
 		disks = append(disks, map[string]any{"size": 1000, "serial": fmt.Sprintf("S%05d", i)})
-		cards = append(cards, map[string]any{"bus": fmt.Sprintf("0000:%02x:%02x.%d", i>>8, i>>3&31, i&7), "vendor_id": "8086"})
+		at := fmt.Sprintf("0000:%02x:%02x.%d", i>>8, i>>3&31, i&7)
+		cards = append(cards, map[string]any{"bus": at, "vendor_id": "8086"})
 		interfaces = append(interfaces, map[string]any{"mac_address": fmt.Sprintf("52:54:00:00:%02x:%02x", i>>8, i&255)})
 		bank := fmt.Sprint("bank:", i)
 		modules = append(modules, []any{"memory", bank, "size", "1"}, []any{"memory", bank, "slot", bank})
