@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // tokenHeader carries a token of Keystone.
@@ -28,7 +29,7 @@ const tokenHeader = "X-Auth-Token"
 // Bounds of the work on tokens. A client that invents tokens must neither push
 // valid ones out of memory, nor keep Keystone from other clients.
 const (
-	maxToken       = 8 << 10          // bytes
+	maxToken       = 7 << 10          // bytes; the servers in front of Keystone mostly take a line of 8,190
 	maxHolders     = 4096             // kept; some 1 kB each
 	maxStrangers   = 1024             // tokens that Keystone does not know, kept
 	strangerFor    = 10 * time.Second // for so long
@@ -41,8 +42,9 @@ const (
 const awayFor = 5 * time.Minute
 
 // TokenExaminer says who holds a token: keystone.ErrUnknownToken if the token has
-// no holder, and any other error if that cannot be told now. It bounds nothing but
-// what the context bounds.
+// no holder, keystone.ErrUnfitToken if the question was refused for its form, and any
+// other error if that cannot be told now. It bounds nothing but what the context
+// bounds.
 type TokenExaminer interface {
 	Examine(ctx context.Context, token string) (keystone.Holder, error)
 }
@@ -61,10 +63,10 @@ type KeystoneAuth struct {
 	challenge string // of a 401
 	key       []byte // random, of this process
 	now       func() time.Time
-	logger    *slog.Logger
+	limited   *slog.Logger // callers choose when Keystone is asked
 	queue     *admission.Line
 	sources   *admission.Known
-	away      atomic.Pointer[silence] // the last question's, and that was logged; nil: it was answered
+	away      atomic.Pointer[silence] // the last question's; nil: it was answered
 
 	mu        sync.Mutex // guards the rest
 	holders   *recent[tokenID, Caller]
@@ -94,7 +96,8 @@ func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func()
 	uri := cmp.Or(conf.AuthenticateURI, conf.AuthURL)
 	k := &KeystoneAuth{
 		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
-		key: make([]byte, processKeyLen), now: now, logger: logger,
+		key: make([]byte, processKeyLen), now: now,
+		limited: logs.Limit(logger),
 		queue:   checks(maxExaminers),
 		sources: goodSources(), flights: make(map[tokenID]*flight),
 		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers),
@@ -181,7 +184,7 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix,
 	holder, err := k.examine(ctx, k.laneOf(id, source, asked), source, token)
 	f.abandoned = ctx.Err() != nil
 	switch {
-	case errors.Is(err, keystone.ErrUnknownToken):
+	case errors.Is(err, keystone.ErrUnknownToken), errors.Is(err, keystone.ErrUnfitToken):
 		k.keepStranger(id, asked)
 		f.err = k.unauthorized()
 	case err != nil:
@@ -203,7 +206,7 @@ func (k *KeystoneAuth) laneOf(id tokenID, source netip.Prefix, now time.Time) in
 }
 
 // examine asks Keystone when it is this caller's turn. Other errors than that
-// the token is unknown are 503.
+// the token is unknown or unfit are 503.
 func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Prefix, token string) (keystone.Holder,
 	error) {
 	if err := k.queue.Enter(ctx, known, source); err != nil {
@@ -216,16 +219,18 @@ func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Pref
 	switch {
 	case err == nil, errors.Is(err, keystone.ErrUnknownToken):
 		if k.away.Swap(nil) != nil {
-			k.logger.Info("Keystone validates tokens again")
+			k.limited.Info("Keystone validates tokens again")
 		}
+		return holder, err
+	case errors.Is(err, keystone.ErrUnfitToken): // it tells of the caller, and not whether Keystone is there
+		k.limited.Warn("token refused in front of Keystone or there, answering 401", "err", err)
 		return holder, err
 	case ctx.Err() != nil: // the caller's affair
 		return holder, ctx.Err()
 	}
-	if k.away.Swap(&silence{why: err, since: k.now()}) == nil {
-		k.logger.Error("validate token at Keystone failed; callers with cached tokens are still served", "cache_time",
-			k.conf.CacheTime, "err", err)
-	}
+	k.away.Store(&silence{why: err, since: k.now()})
+	k.limited.Error("validate token at Keystone failed; callers with cached tokens are still served", "cache_time",
+		k.conf.CacheTime, "err", err)
 	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s",
 		forStrangers(err))
 }

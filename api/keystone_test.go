@@ -476,4 +476,25 @@ func TestNoSuchToken(t *testing.T) {
 	if n := e.questions(); n != 0 {
 		t.Errorf("%d questions", n)
 	}
+	if line := len("X-Subject-Token: ") + maxToken; line > 8190 { // Apache's LimitRequestFieldSize
+		t.Errorf("longest-token: a line of %d bytes asks about it, more than servers in front of Keystone take", line)
+	}
+}
+
+// TestCallersFillNoLog: tokens that callers choose say nothing of Keystone, and each answer is logged at a pace.
+func TestCallersFillNoLog(t *testing.T) {
+	for failure, want := range map[error][2]int{keystone.ErrUnfitToken: {401, 1}, errors.New("down"): {503, 2}} {
+		e, log := &examiner{}, bytes.Buffer{}
+		k := keystoneAuth(t, e, &log)
+		for n := range 20 {
+			e.err = []error{failure, nil}[n%2]
+			_, err := identify(t.Context(), k, fmt.Sprint("invented-", n))
+			if code := []int{want[0], 401}[n%2]; status(err) != code || (k.Away() == nil) != (code == 401) {
+				t.Errorf("unfit-token: %v: %d: %v, away: %v", failure, n, err, k.Away())
+			}
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != want[1] {
+			t.Errorf("lines-of-callers: %v: %d lines, want %d: %s", failure, lines, want[1], &log)
+		}
+	}
 }

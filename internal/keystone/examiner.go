@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
@@ -19,6 +20,10 @@ const renewBefore = time.Minute
 // ErrUnknownToken tells that Keystone knows no such token, or none that is still
 // good: it was never one, or expired, or was revoked.
 var ErrUnknownToken = errors.New("the token is none that Keystone knows, or not good any more")
+
+// ErrUnfitToken tells that a question was refused for the form of its token, as by the server in front of Keystone,
+// which bounds the lines of a request. Whoever sends a token chooses its form: Keystone may answer, or not.
+var ErrUnfitToken = errors.New("the question about the token was refused for its form")
 
 // Holder is whose a token is, and for what.
 type Holder struct {
@@ -59,8 +64,9 @@ func (e *Examiner) logIn(ctx context.Context) (*Grant, error) {
 	return &g, nil
 }
 
-// Examine tells who holds a token. ErrUnknownToken is Keystone's word on it; any
-// other error tells that Keystone could not be asked.
+// Examine tells who holds a token. ErrUnknownToken is Keystone's word on it, and
+// ErrUnfitToken tells nothing of Keystone; any other error tells that Keystone could
+// not be asked.
 func (e *Examiner) Examine(ctx context.Context, token string) (Holder, error) {
 	own, err := e.own(ctx)
 	if err != nil {
@@ -106,6 +112,8 @@ func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
 	switch {
 	case failed.Status() == http.StatusNotFound:
 		return Holder{}, ErrUnknownToken
+	case unfit(failed.Status()):
+		return Holder{}, fmt.Errorf("%w: %w", ErrUnfitToken, failed)
 	case result.Err != nil:
 		return Holder{}, failed
 	}
@@ -114,6 +122,12 @@ func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
 		return Holder{}, &Error{Call: call, Err: err}
 	}
 	return holder, nil
+}
+
+// unfit reports whether a status is about the form of the request, whose one part that is not ours is the token.
+func unfit(status int) bool {
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusRequestHeaderFieldsTooLarge}, status)
 }
 
 // holderOf takes from the answer what is needed here.

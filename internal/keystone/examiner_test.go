@@ -163,3 +163,23 @@ func TestKeystoneFails(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfitTokenSaysNothingOfKeystone: the server in front of Keystone bounds the lines of a
+// request, and answers one with a longer token itself. Of a login the same answers are ours.
+func TestUnfitTokenSaysNothingOfKeystone(t *testing.T) {
+	for _, status := range []int{400, 413, 414, 431} {
+		for method, want := range map[string]bool{"GET": true, "POST": false} {
+			e := examiner(t, &fake{respond: func(r *http.Request) *http.Response {
+				if r.Method != method {
+					return nil
+				}
+				return says(status, "SUBJECT")
+			}})
+			_, err := e.Examine(t.Context(), "SUBJECT")
+			if err == nil || errors.Is(err, ErrUnfitToken) != want || errors.Is(err, ErrUnknownToken) ||
+				strings.Contains(err.Error(), "SUBJECT") {
+				t.Errorf("unfit-token: %d to %s: %v", status, method, err)
+			}
+		}
+	}
+}
