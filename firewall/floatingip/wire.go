@@ -131,9 +131,12 @@ func (s search) listen(ctx context.Context, wait time.Duration) (holder string, 
 	return holder, nil
 }
 
-// openSocket opens a socket that hears the claims of one address.
+// openSocket opens a socket that hears the claims of one address. In a VLAN on the same cable another host may have it.
 func openSocket(index int, ip netip.Addr) (rawsocket.Socket, error) {
 	program, err := claims(ip)
+	if err == nil {
+		program, err = rawsocket.SameNetwork(index, program)
+	}
 	if err != nil {
 		return rawsocket.Socket{}, fmt.Errorf("filter for the claims of %s: %w", ip, err)
 	}

@@ -110,7 +110,11 @@ func (p *Probe) Test(ctx context.Context) ([]Server, error) {
 		}
 	}()
 	for _, q := range queries {
-		s, err := rawsocket.Open(link.Index, q.etherType, q.filter)
+		filter, err := rawsocket.SameNetwork(link.Index, q.filter)
+		if err != nil {
+			return nil, fmt.Errorf("filter for frames of %s: %w", p.o.Interface, err)
+		}
+		s, err := rawsocket.Open(link.Index, q.etherType, filter)
 		if err != nil {
 			return nil, fmt.Errorf("on %s: %w", p.o.Interface, err)
 		}

@@ -87,13 +87,15 @@ func testFrom(ctx context.Context, h *netns.Host) (servers []Server, err error) 
 func TestServerOnARawSocketIsFound(t *testing.T) {
 	a, b := cable(t)
 	foreign := offered(discover(testMAC(t), 7))
-	rawServer(t, b, foreign, []byte(strings.Repeat("noise ", 20)))
+	tagged := slices.Insert(offered(discover(testMAC(t), binary.BigEndian.Uint32([]byte("xid.")))), 12, 0x81, 0, 0, 200)
+	tagged[11] = 10 // of another server, in a VLAN
+	rawServer(t, b, foreign, tagged, []byte(strings.Repeat("noise ", 20)))
 	want := []Server{{Address: netip.MustParseAddr("192.0.2.5"), MAC: "52:54:00:00:00:09"}}
 	// The server is a part of this process, which a busy machine may keep waiting.
 	testwait.Within(t, time.Minute, "the server is found, and nothing else", func() error {
 		servers, err := testFrom(t.Context(), a)
 		if err == nil && !slices.Equal(servers, want) {
-			err = fmt.Errorf("found %v, want %v", servers, want)
+			err = fmt.Errorf("server-of-this-network: found %v, want %v", servers, want)
 		}
 		return err
 	})

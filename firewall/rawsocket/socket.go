@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/net/bpf"
@@ -60,6 +61,21 @@ func attach(fd int, program []bpf.RawInstruction) error {
 	}
 	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+}
+
+// SameNetwork makes a filter drop frames with a VLAN tag, which are of other networks than the interface's own, for
+// a socket bound to the interface with that index and to one EtherType. The kernel takes the tag off before such a
+// socket hears the frame. Of a VLAN that this host has no interface for the frame is marked as another host's; of
+// another one it has arrived on that VLAN's interface.
+func SameNetwork(index int, filter []bpf.RawInstruction) ([]bpf.RawInstruction, error) {
+	first, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OTHERHOST, SkipTrue: 2},
+		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(index), SkipTrue: 1},
+		bpf.RetConstant{Val: 0},
+	})
+	return slices.Concat(first, filter), err
 }
 
 // Send sends one frame, with its Ethernet header, once there is room for it; it
