@@ -8,8 +8,8 @@ import (
 )
 
 // FloatingProblems are what is wrong with floating_ip.address and
-// floating_ip.interface on a host with these links: the interface is missing or
-// down, the address is the host's own, the kernel would not answer for it
+// floating_ip.interface on a host with these links: the interface is missing, down or
+// a port of another one, the address is the host's own, the kernel would not answer for it
 // (arp_ignore), or it is outside the interface's subnets. None if there is no floating IP. The address as Trivet puts
 // it there, with the mask of a single host, is no problem: which peer should hold it is for others to judge.
 func FloatingProblems(plan Plan, links []Link) []Finding {
@@ -34,7 +34,36 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).withFault("down %s",
 			l.Name))
 	}
+	if write := f.carrier(l, a); write != "" {
+		return append(own, newFinding(Error, f,
+			[]string{"ip -details link show " + l.Name,
+				"# write " + write + " as floating_ip.interface in trivet.yaml, then:", "systemctl restart trivet"},
+			"floating_ip.interface: %s is a port of %s, which takes its frames: this host cannot take the floating IP %v, since it would not hear another machine that has it",
+			l.Name, l.Master, a))
+	}
 	return slices.Concat(own, reservedAddress(f, l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
+}
+
+// datapath is the master of the ports of Open vSwitch, of all its bridges.
+const datapath = "ovs-system"
+
+// carrier is the interface to write in the place of a port of a bridge, bond or team: the master in whose subnet
+// the address is. A link in a VRF has its subnet itself. "": l is no port, as far as its addresses tell.
+func (f Facts) carrier(l Link, a netip.Addr) string {
+	for range f.Links { // no more masters are on top of each other
+		if l.Master == datapath {
+			return "the internal port of its Open vSwitch bridge, which mostly has the bridge's name,"
+		}
+		master, ok := f.link(l.Master)
+		if !ok {
+			return ""
+		}
+		if master.near(a) {
+			return master.Name
+		}
+		l = master
+	}
+	return ""
 }
 
 // reservedAddress finds an address that belongs to the subnet and to no host.
@@ -60,8 +89,7 @@ func (f Facts) unanswered(l Link, a netip.Addr) []Finding {
 			strings.ReplaceAll(l.Name, ".", "/")),
 		"# and in a file of /etc/sysctl.d, for the next boot; 0 will do, too",
 	}
-	near := slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(a) })
-	if l.ARPIgnore == 2 && near {
+	if l.ARPIgnore == 2 && l.near(a) {
 		return []Finding{newFinding(Warning, f, remedy,
 			"arp_ignore is 2 on %s: this host answers for the floating IP %v only neighbours with an address in the same subnet",
 			l.Name, a)}
@@ -69,6 +97,11 @@ func (f Facts) unanswered(l Link, a netip.Addr) []Finding {
 	return []Finding{newFinding(Error, f, remedy,
 		"arp_ignore is %d on %s: this host would not answer for the floating IP %v when it has it", l.ARPIgnore, l.Name,
 		a).withFault("arp_ignore %s", l.Name)}
+}
+
+// near reports whether the address is in a subnet of the link.
+func (l Link) near(a netip.Addr) bool {
+	return slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(a) })
 }
 
 // ownAddress finds the floating IP configured as the host's own.
@@ -102,6 +135,9 @@ func (f Facts) outsideSubnets(l Link, a netip.Addr) []Finding {
 	has := "none of its family"
 	if len(same) > 0 {
 		has = strings.Join(same, ", ")
+	}
+	if l.Master != "" {
+		has += "; it is a port of " + l.Master
 	}
 	return []Finding{newFinding(Warning, f, []string{
 		"ip -brief address show " + l.Name,

@@ -57,6 +57,41 @@ func TestAddressOfNoHost(t *testing.T) {
 	}
 }
 
+// TestFloatingIPOnAPort: the master takes the frames of a port, and the finding names what to write instead. An
+// interface in a VRF has its subnet itself, and hears its frames.
+func TestFloatingIPOnAPort(t *testing.T) {
+	subnet := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}
+	for name, c := range map[string]struct {
+		links []Link // the first is floating_ip.interface
+		want  string // first words of the one finding, "": none
+		write string // in its remedy
+	}{
+		"bridge": {[]Link{{Name: "eth1", Up: true, Master: "br0"}, {Name: "br0", Up: true, Addresses: subnet}},
+			"error: floating_ip.interface: eth1 is a port of br0, which takes its frames", "write br0 as"},
+		"bond in a bridge": {[]Link{{Name: "eth1", Up: true, Master: "bond0"}, {Name: "bond0", Up: true, Master: "br0"},
+			{Name: "br0", Up: true, Addresses: subnet}},
+			"error: floating_ip.interface: eth1 is a port of bond0, which takes its frames", "write br0 as"},
+		"both have the subnet": {[]Link{{Name: "eth1", Up: true, Master: "br0", Addresses: subnet},
+			{Name: "br0", Up: true, Addresses: subnet}}, "error: floating_ip.interface: eth1 is a port of br0", "write br0 as"},
+		"Open vSwitch": {[]Link{{Name: "eth1", Up: true, Master: "ovs-system"}, {Name: "ovs-system"}},
+			"error: floating_ip.interface: eth1 is a port of ovs-system", "write the internal port"},
+		"elsewhere": {[]Link{{Name: "eth1", Up: true, Master: "br0"}, {Name: "br0", Up: true}},
+			"warning: floating_ip.address: 192.0.2.10 is in no subnet of eth1 (none of its family; it is a port of br0)", ""},
+		"VRF":        {[]Link{{Name: "eth1", Up: true, Master: "red", Addresses: subnet}, {Name: "red", Up: true}}, "", ""},
+		"the bridge": {[]Link{{Name: "br0", Up: true, Addresses: subnet}, {Name: "eth1", Up: true, Master: "br0"}}, "", ""},
+	} {
+		found := FloatingProblems(Plan{FloatingIP: "192.0.2.10", FloatingInterface: c.links[0].Name}, c.links)
+		said := ""
+		for _, f := range found {
+			said += string(f.Severity) + ": " + f.Text + " " + f.Advice()
+		}
+		if len(found) > 1 || (said == "") != (c.want == "") || !strings.HasPrefix(said, c.want) ||
+			!strings.Contains(said, c.write) {
+			t.Errorf("floating-ip-on-a-port: %s: %q, want %q", name, said, c.want)
+		}
+	}
+}
+
 // TestServiceAtTheFloatingIP: what does not answer there is an error on each host that asked,
 // and so are two ports, between which the address moves.
 func TestServiceAtTheFloatingIP(t *testing.T) {

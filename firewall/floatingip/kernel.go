@@ -77,7 +77,38 @@ func (k *kernel) station(name string) (station, error) {
 	case at.Flags&net.FlagUp == 0:
 		return station{}, fmt.Errorf("floating_ip.interface: %s is down; set it up", name)
 	}
+	if err := k.hears(link); err != nil {
+		return station{}, err
+	}
 	return station{index: at.Index, mac: mac(at.HardwareAddr)}, nil
+}
+
+// hears fails for an interface on which no claim of another host is heard.
+func (k *kernel) hears(link netlink.Link) error {
+	at := link.Attrs()
+	if at.MasterIndex == 0 {
+		return nil
+	}
+	master, err := k.LinkByIndex(at.MasterIndex)
+	if err != nil {
+		return fmt.Errorf("look for the master of interface %s: %w", at.Name, err)
+	}
+	return isPort(at.Name, master)
+}
+
+// isPort is an error for a port of a bridge, or of what works like one: its master takes the frames. An interface in
+// a VRF has its own.
+func isPort(name string, master netlink.Link) error {
+	write := master.Attrs().Name
+	switch master.Type() {
+	case "openvswitch":
+		write = "the internal port of its bridge"
+	case "bridge", "bond", "team":
+	default:
+		return nil
+	}
+	return fmt.Errorf("floating_ip.interface: %s is a port of %s (%s), which takes its frames; write %s", name,
+		master.Attrs().Name, master.Type(), write)
 }
 
 // entries lists where and how this host has ip.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,4 +98,22 @@ func asked(t *testing.T, h *host, frame []byte) (wait func()) {
 		}
 	})
 	return work.Wait
+}
+
+// TestPortsAreRefused: on a port of a bridge no claim of another host is heard, since the bridge takes the frames.
+func TestPortsAreRefused(t *testing.T) {
+	lab := newSwitch(t)
+	a, b := lab.newHost(1).floats("10.9.0.100"), lab.newHost(2).floats("10.9.0.100")
+	a.Do(func() error { return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}) })
+	index := a.Link("br0").Attrs().Index
+	a.Change(lan, func(l netlink.Link) error { return netlink.LinkSetMasterByIndex(l, index) })
+	a.Change("br0", netlink.LinkSetUp)
+	b.put(10 * time.Second)
+	got, err := a.conflict(t.Context(), time.Second)
+	put := a.Try(func() error { return a.address.Put(t.Context(), time.Second) })
+	for _, err := range []error{err, put} {
+		if err == nil || !strings.Contains(err.Error(), "lan is a port of br0 (bridge), which takes its frames; write br0") {
+			t.Errorf("port-refused: %v (conflict with %q)", err, got)
+		}
+	}
 }
