@@ -21,8 +21,8 @@ import (
 // request is an ARP request of a host for its gateway, with a tag if there is one.
 func request(h *host, ip [4]byte, tag ...byte) []byte {
 	mac := h.MAC(lan)
-	frame := slices.Concat([]byte{255, 255, 255, 255, 255, 255}, mac, tag, []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1}, mac, ip[:])
-	return append(frame, make([]byte, 64)...)
+	all := []byte{255, 255, 255, 255, 255, 255}
+	return slices.Concat(all, mac, tag, []byte{8, 6, 0, 1, 8, 0, 6, 4, 0, 1}, mac, ip[:], make([]byte, 64))
 }
 
 // bridged gives a host a bridge called lan, with a port on the switch.
@@ -60,7 +60,8 @@ func TestClaimsOfOtherNetworks(t *testing.T) {
 					at = lab.bridged()
 				}
 				if bytes.HasSuffix(c.tag, []byte{here}) {
-					vlan := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "v", ParentIndex: at.Link(lan).Attrs().Index}, VlanId: here}
+					attrs := netlink.LinkAttrs{Name: "v", ParentIndex: at.Link(lan).Attrs().Index}
+					vlan := &netlink.Vlan{LinkAttrs: attrs, VlanId: here}
 					if err := at.Try(func() error { return netlink.LinkAdd(vlan) }); err != nil {
 						t.Skipf("not all kernels know VLANs: %v", err)
 					}
