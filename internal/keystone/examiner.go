@@ -22,7 +22,7 @@ const renewBefore = time.Minute
 var ErrUnknownToken = errors.New("the token is none that Keystone knows, or not good any more")
 
 // ErrUnfitToken tells that a question was refused for the form of its token, as by the server in front of Keystone,
-// which bounds the lines of a request. Whoever sends a token chooses its form: Keystone may answer, or not.
+// which bounds the lines of a request. The caller chooses that form: Keystone may answer others, or not.
 var ErrUnfitToken = errors.New("the question about the token was refused for its form")
 
 // Holder is whose a token is, and for what.
