@@ -162,3 +162,37 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 }
+
+// A constraint compares pods of one revision where Kubernetes takes the key: with a selector that
+// does not name it. A label of it in the template, as of a copied pod, is in no selector of ours.
+func TestRevisionsOfConstraints(t *testing.T) {
+	const revision = `"pod-template-hash"`
+	for selector, want := range map[string]bool{
+		``:                      false,
+		`,"labelSelector":null`: false,
+		`,"labelSelector":{}`:   true,
+		`,"labelSelector":{"matchLabels":{"a":"b"}}`:                                           true,
+		`,"labelSelector":{"matchLabels":{` + revision + `:"x"}}`:                              false,
+		`,"labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}`:              true,
+		`,"labelSelector":{"matchExpressions":[{"key":` + revision + `,"operator":"Exists"}]}`: false,
+		`,"labelSelector":{"matchLabels":{"a":"b"}},"matchLabelKeys":["x"]`:                    true,
+	} {
+		o := object("Deployment", `{"metadata":{"labels":{"PREFIXtype":"server"}},"spec":{"replicas":3,"template":{"metadata":{"labels":{"a":"b",`+
+			revision+`:"copied"}},"spec":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack"`+selector+`}]}}}}`)
+		v, err := conventions.Mutate(o, around(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := at(parse(t, apply(t, o.Raw, v.Patch)), decided["topologySpreadConstraints"]).([]any)
+		if len(all) != 2 {
+			t.Fatalf("revisions-of-constraints: %s: %v", selector, all)
+		}
+		if got := strings.Contains(text(t, all[0].(map[string]any)["matchLabelKeys"]), revision); got != want {
+			t.Errorf("revisions-of-constraints: %q: compared by revision is %v, and Kubernetes takes %v: %s", selector, got,
+				want, text(t, all[0]))
+		}
+		if ours := text(t, all[1]); strings.Count(ours, revision) != 1 || !strings.Contains(ours, `"matchLabelKeys":[`+revision) {
+			t.Errorf("revisions-of-constraints: the selector of ours names the revision: %s", ours)
+		}
+	}
+}

@@ -124,7 +124,9 @@ func spreadExpression() string {
 		all = append(all, fmt.Sprintf(`(!(%[1]s) ? [] : [`+
 			`JSONPatch{op: "add", path: %[2]s + "-", value: %[3]s ? {%[4]sdyn("DoNotSchedule"), "minDomains": dyn(%[5]s)} : {%[4]sdyn("ScheduleAnyway")}}, `+
 			`JSONPatch{op: "copy", from: variables.deployment ? "/spec/template/metadata/labels" : "/spec/selector", path: %[6]s + (variables.deployment ? "/labelSelector/matchLabels" : "/labelSelector")}`+
-			`] + (!variables.deployment ? [] : [JSONPatch{op: "add", path: %[6]s + "/matchLabelKeys", value: [%[7]s]}]))`,
+			`] + (!variables.deployment ? [] : [JSONPatch{op: "add", path: %[6]s + "/matchLabelKeys", value: [%[7]s]}]) + `+
+			`(!variables.deployment || !(%[7]s in object.spec.template.metadata.labels) ? [] : `+
+			`[JSONPatch{op: "remove", path: %[6]s + "/labelSelector/matchLabels/" + %[7]s}]))`,
 			rule.cel.applies, constraintsPath, rule.cel.strict, fields, rule.cel.domains, at, quoted(labelPodTemplate)))
 		before += fmt.Sprintf(" + (%s ? 1 : 0)", rule.cel.applies)
 	}

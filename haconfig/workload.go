@@ -68,6 +68,7 @@ func decodeWorkload(o Object) (workload, error) {
 		}
 	}
 	if w.deployment { // whichever it has
+		delete(labels, labelPodTemplate) // its ReplicaSets write their own, by which constraints compare
 		w.selector = &metav1.LabelSelector{MatchLabels: labels}
 	}
 	return w, w.pod.check()

@@ -5,6 +5,7 @@ package labtest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -161,6 +162,43 @@ func policyCases(t *testing.T) (out []policyCase) {
 		more("replicas-no-type-label", fmt.Sprintf("rule-%s%s", rule.Namespace, rule.Type), func(c *policyCase) {
 			c.rules = []haconfig.ComponentRule{rule, {Name: "never", Type: "server"}}
 		})
+	}
+	for id, selector := range map[string]any{"none": nil, "empty": map[string]any{},
+		"of-a-revision": map[string]any{"matchLabels": map[string]any{revision: "copied"}},
+		"of-revisions":  map[string]any{"matchExpressions": []any{map[string]any{"key": revision, "operator": "Exists"}}}} {
+		more("tsc-replace-own-keys", "kept-selector-"+id, func(c *policyCase) {
+			c.Request.Object = keptSelector(t, c.Request.Object, selector)
+		})
+	}
+	return out
+}
+
+// revision is the label that a Deployment's ReplicaSets write.
+const revision = "pod-template-hash"
+
+// keptSelector gives the constraint that is kept another selector, nil for none, and the template
+// the label of a revision.
+func keptSelector(t *testing.T, raw []byte, selector any) []byte {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal(raw, &o); err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := unstructured.NestedSlice(o, "spec", "template", "spec", "topologySpreadConstraints")
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d constraints, %v", len(all), err)
+	}
+	kept := all[1].(map[string]any)
+	if delete(kept, "labelSelector"); selector != nil {
+		kept["labelSelector"] = selector
+	}
+	if err := errors.Join(unstructured.SetNestedSlice(o, all, "spec", "template", "spec", "topologySpreadConstraints"),
+		unstructured.SetNestedField(o, "copied", "spec", "template", "metadata", "labels", revision)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
