@@ -104,7 +104,7 @@ func (f *componentFigures) observe(cluster, result string, took time.Duration) {
 // answers is the figure that says whether the API server of a cluster answers here.
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
-		Help:        "1 while the API server of a cluster answers this peer; components of one that does not are refused here.",
+		Help:        "1 while the API server of a cluster answers this peer what reviews need; components of one that does not are refused here.",
 		ConstLabels: prometheus.Labels{"cluster": c.name}},
 		func() float64 { return health.BoolValue(c.kube.Ready() == nil) })
 }
@@ -183,7 +183,7 @@ func (c haParts) warnings() (out []api.Warning) {
 		if err := of.kube.Silent(); err != nil {
 			out = append(out, api.Warning{Code: "haconfig_api_silent",
 				Text:   "cluster " + of.name + ": " + err.Error() + "; its components are refused here",
-				Remedy: "see whether it answers from this host; the other clusters are served"})
+				Remedy: "see whether it answers this host with the kubeconfig named in haconfig; the other clusters are served"})
 		}
 		faults := of.keeper.Faults()
 		for _, what := range slices.Sorted(maps.Keys(faults)) {

@@ -258,6 +258,54 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// A peer whose token is refused, or that lacks a right that reviews need, cannot answer, until it
+// may again. A review that is refused says nothing of others' namespaces.
+func TestRefusedIsNotReady(t *testing.T) {
+	c, s, at := openOn(t)
+	const (
+		getAsked  = "GET /api/v1/namespaces/" + askedNamespace
+		listAsked = "GET /apis/autoscaling/v2/namespaces/" + askedNamespace + "/horizontalpodautoscalers"
+	)
+	usual := func() {
+		s.usual()
+		s.on(getAsked, give(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}))
+		s.on(listAsked, give(&autoscalingv2.HorizontalPodAutoscalerList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscalerList"}}))
+	}
+	ask := func() error {
+		at.pass(askEvery)
+		c.ask(t.Context())
+		if ready, silent := c.Ready(), c.Silent(); ready != silent && ready.Error() != silent.Error() {
+			t.Errorf("refused-is-not-ready: ready %v, silent %v", ready, silent)
+		}
+		return c.Ready()
+	}
+	for _, key := range []string{getAsked, listAsked, listNodes} {
+		for code, reason := range map[int]metav1.StatusReason{http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
+			http.StatusForbidden: metav1.StatusReasonForbidden} {
+			usual()
+			if err := ask(); err != nil {
+				t.Errorf("refused-is-not-ready: before %d of %q: %v", code, key, err)
+			}
+			s.on(key, refuse(code, reason, "not you"))
+			if err := ask(); err == nil || !strings.Contains(err.Error(), "refuses this peer: ") {
+				t.Errorf("refused-is-not-ready: %d of %q: %v", code, key, err)
+			}
+		}
+	}
+	s.on(listNodes, refuse(503, metav1.StatusReasonServiceUnavailable, "going"))
+	if err := ask(); err == nil || !strings.Contains(err.Error(), "not you") {
+		t.Errorf("refused-is-not-ready: a busy API server lets this peer in: %v", err)
+	}
+	usual()
+	s.on(getAsked, refuse(404, metav1.StatusReasonNotFound, "none"))
+	s.on(getNamespace, refuse(403, metav1.StatusReasonForbidden, "may not"))
+	_, refused := c.Surroundings(t.Context(), server1, "ns1")
+	if err := ask(); err != nil || refused == nil {
+		t.Errorf("refused-is-not-ready: of one namespace alone: %v, review %v", err, refused)
+	}
+}
+
 // TestRegistration puts the CA in for the version that was read.
 func TestRegistration(t *testing.T) {
 	c, s, _ := openOn(t)

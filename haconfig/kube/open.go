@@ -60,6 +60,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	heard   time.Time // when the API server last answered
 	silence error     // since then
+	refused error     // what of a review's reads it last refused us; nil: nothing
 }
 
 var _ haconfig.Cluster = (*Cluster)(nil)
@@ -135,6 +136,8 @@ func (c *Cluster) noteAnswer(ctx context.Context, what string, err error) error 
 		return nil
 	case apierrors.IsNotFound(err):
 		return err // its text is what others expect
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: renew the token or certificate of the kubeconfig: %w", what, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: let us, as in `trivet haconfig manifest`: %w", what, err)
 	}

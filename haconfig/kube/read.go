@@ -34,19 +34,44 @@ const (
 // Run asks now and then, so that Ready knows, until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	for range pace.Every(ctx, askEvery) {
-		_, _ = c.Nodes(ctx) // Ready tells
+		c.ask(ctx)
+	}
+}
+
+// askedNamespace is one that every cluster has, and that is never reviewed.
+const askedNamespace = "kube-public"
+
+// ask reads what a review needs, from no cache, and keeps whether the API server refuses it to us. What it
+// refuses a review itself does not count: that may be of one namespace alone.
+func (c *Cluster) ask(ctx context.Context) {
+	_, uncounted := c.countNodes(ctx)
+	_, unread := c.namespace(ctx, askedNamespace)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, err := range []error{uncounted, unread} {
+		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+			c.refused = err
+			return
+		}
+	}
+	if uncounted == nil && (unread == nil || apierrors.IsNotFound(unread)) {
+		c.refused = nil
 	}
 }
 
 // Ready implements haconfig.Cluster. It fails when the API server has not answered
-// for ten seconds, though it was asked.
+// for ten seconds, though it was asked, and while it refuses us what a review needs.
 func (c *Cluster) Ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.silence == nil || !c.heard.IsZero() && c.o.Now().Sub(c.heard) < silentAfter {
-		return nil
+	silent := c.silence != nil && (c.heard.IsZero() || c.o.Now().Sub(c.heard) >= silentAfter)
+	switch {
+	case silent:
+		return fmt.Errorf("the API server is silent: %w", c.silence)
+	case c.refused != nil:
+		return fmt.Errorf("the API server refuses this peer: %w", c.refused)
 	}
-	return fmt.Errorf("the API server is silent: %w", c.silence)
+	return nil
 }
 
 // Silent says what Ready says, but nil of an API server that was not asked yet.
@@ -130,14 +155,16 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 // Nodes implements haconfig.Workloads: two stand for more. They are read twice a second at the
 // most, and so wait in no line.
 func (c *Cluster) Nodes(ctx context.Context) (int, error) {
-	return c.nodes.get(ctx, netip.Prefix{}, "", final, func(ctx context.Context) (int, error) {
-		ctx, cancel := c.within(ctx)
-		defer cancel()
-		var page metav1.PartialObjectMetadataList
-		request := c.core.Get().Resource("nodes").SetHeader("Accept", metadataOnly)
-		err := list(ctx, request, metav1.ListOptions{Limit: 2}, &page)
-		return len(page.Items), c.noteAnswer(ctx, "list nodes", err)
-	})
+	return c.nodes.get(ctx, netip.Prefix{}, "", final, c.countNodes)
+}
+
+func (c *Cluster) countNodes(ctx context.Context) (int, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var page metav1.PartialObjectMetadataList
+	request := c.core.Get().Resource("nodes").SetHeader("Accept", metadataOnly)
+	err := list(ctx, request, metav1.ListOptions{Limit: 2}, &page)
+	return len(page.Items), c.noteAnswer(ctx, "list nodes", err)
 }
 
 // metadataOnly asks for a list of objects without what they say.
