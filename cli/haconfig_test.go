@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -144,5 +145,47 @@ func TestHAManifest(t *testing.T) {
 		if code, out, _ := haconfigRun(t, "", append([]string{"manifest"}, args...)...); code != term.ExitUsage || out != "" {
 			t.Errorf("%q: code %d: %s", args, code, out)
 		}
+	}
+}
+
+// TestDocumentedRemovals: what pages pipe into kubectl delete names no Namespace, in which others
+// may live, and the first apply on a page finds one.
+func TestDocumentedRemovals(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	piped := regexp.MustCompile(`trivet ((?:failover|haconfig) manifest[^|` + "`" + `]*)\| kubectl (apply|delete)`)
+	removals := 0
+	for _, page := range pages {
+		body, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := strings.Index(string(body), "kubectl create namespace trivet")
+		for _, at := range piped.FindAllStringSubmatchIndex(string(body), -1) {
+			words, verb := string(body[at[2]:at[3]]), string(body[at[4]:at[5]])
+			policy := strings.Contains(words, "--policy")
+			if verb == "apply" && !policy && (created < 0 || created > at[0]) {
+				t.Errorf("manifest-without-namespace: %s: no Namespace is made before %q", page, words)
+			}
+			if verb != "delete" {
+				continue
+			}
+			removals++
+			args := strings.Fields(strings.ReplaceAll(words, "…", "--via endpoints --namespaces --disruption-budgets"))
+			if !policy {
+				args = append(args, "--namespace", "mine")
+			}
+			var out, talk bytes.Buffer
+			p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk}}
+			if code := p.run(t.Context(), args); code != 0 || !strings.Contains(out.String(), "\nkind: ") ||
+				strings.Contains(out.String(), "kind: Namespace") {
+				t.Errorf("removal-takes-a-namespace: %s: %q: code %d: %s%s", page, args, code, &out, &talk)
+			}
+		}
+	}
+	if removals < 3 {
+		t.Errorf("removal-takes-a-namespace: %d found, want three", removals)
 	}
 }

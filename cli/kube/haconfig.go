@@ -35,11 +35,13 @@ func haconfigManifest(t *term.Terminal, set *options.Set) *cobra.Command {
 		Short: "Print the registration of the webhook and the rights it needs, to be applied with kubectl",
 		Long: "Print what an operator applies to a cluster so that its API server asks the peers about components, and the peers may do there what\n" +
 			"that needs, and nothing else: the MutatingWebhookConfiguration, a service account, its rights and a token for a kubeconfig; with\n" +
-			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks no API server; the flags say what haconfig in trivet.yaml says. Where\n" +
+			"--via endpoints a Service whose EndpointSlice the leader keeps. The Namespace has to be there, and is not in it: 'kubectl delete -f -' of\n" +
+			"the same takes nothing of others. It asks no API server; the flags say what haconfig in trivet.yaml says. Where\n" +
 			"haconfig has several clusters, each needs the manifest with its own name: the peers know by the path which cluster asks.\n\n" +
 			"With --policy print MutatingAdmissionPolicies instead, which the API server of Kubernetes 1.36 or newer evaluates without a peer. Prefix,\n" +
 			"strictness, tolerations and rules for components are those of haconfig in trivet.yaml; what policies cannot do stands at their head.",
-		Example: "  trivet haconfig manifest --cluster prod --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n" +
+		Example: "  kubectl create namespace trivet\n" +
+			"  trivet haconfig manifest --cluster prod --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n" +
 			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -\n" +
 			"  trivet haconfig manifest --policy | kubectl apply -f -",
 	}

@@ -134,6 +134,9 @@ func TestManifestFills(t *testing.T) {
 	if !strings.HasPrefix(outside, inside) || !strings.Contains(outside, "kind: Secret") {
 		t.Error(outside)
 	}
+	if strings.Contains(outside, "kind: Namespace\n") {
+		t.Errorf("manifest-has-no-namespace: kubectl delete of it would take what others have there: %s", outside)
+	}
 	if !strings.Contains(Manifest(ManifestOptions{}), "namespace: trivet\n") {
 		t.Error("the namespace is not trivet by default")
 	}

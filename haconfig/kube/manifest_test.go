@@ -86,6 +86,9 @@ func TestManifest(t *testing.T) {
 				t.Errorf("%s: %+v", via, hook)
 			}
 		}
+		if slices.Contains(kinds, "Namespace") {
+			t.Errorf("manifest-has-no-namespace: kubectl delete of it would take what others have there: %v", kinds)
+		}
 		if slices.Contains(kinds, "Service") != (via == ViaEndpoints) ||
 			slices.Contains(kinds, "Role") != (via == ViaEndpoints) {
 			t.Errorf("%s: %v", via, kinds)

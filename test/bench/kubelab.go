@@ -203,7 +203,8 @@ func (k *kubeLab) ask(ctx context.Context, client *http.Client, method, url, kin
 // trusted applies the manifest of the product, and returns the kubeconfig of whom
 // it is for.
 func (k *kubeLab) trusted(ctx context.Context) (string, error) {
-	if err := k.apply(ctx, kube.Manifest(kube.ManifestOptions{})); err != nil {
+	const namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: trivet}}\n---\n"
+	if err := k.apply(ctx, namespace+kube.Manifest(kube.ManifestOptions{})); err != nil {
 		return "", err
 	}
 	path := filepath.Join(k.dir, "as-trivet")

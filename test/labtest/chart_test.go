@@ -156,15 +156,15 @@ config: |
 	}
 }
 
-// sameObjects: the rendered chart has the objects of the manifests, but for the
-// namespace, accounts and tokens, and no other that grants or registers.
+// sameObjects: the rendered chart has the objects of the manifests, but for accounts and
+// tokens, and no other that grants or registers.
 func sameObjects(t *testing.T, rendered string, manifests ...string) {
 	t.Helper()
 	got := chartObjects(t, rendered)
 	want := make(map[string]map[string]any)
 	for _, m := range manifests {
 		for key, o := range chartObjects(t, m) { // order-free: into a map
-			if !slices.Contains([]any{"Namespace", "ServiceAccount", "Secret"}, o["kind"]) {
+			if !slices.Contains([]any{"ServiceAccount", "Secret"}, o["kind"]) {
 				if o["subjects"] != nil {
 					o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": "trivet", "namespace": "trivet"}}
 				}

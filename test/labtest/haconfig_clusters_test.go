@@ -74,7 +74,7 @@ func TestHAConfigOfTwoClusters(t *testing.T) {
 // registerShoot applies the manifest for a name to the shoot.
 func (s *haSite) registerShoot(name string) {
 	s.t.Helper()
-	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", "--via", "endpoints",
+	s.kube.Grant(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", "--via", "endpoints",
 		"--port", s.port, "--cluster", name))
 	if name == "shoot" {
 		s.Eventually(kubelab.Limit, "the shoot's objects get its settings", func() error { return s.shootCreates() })

@@ -113,7 +113,7 @@ func ownAddress(t testing.TB, address string) {
 // register applies what the command prints, and waits until the API server asks.
 func (s *haSite) register(flags ...string) {
 	s.t.Helper()
-	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", flags))
+	s.kube.Grant(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", flags))
 	n := 0
 	s.Eventually(kubelab.Limit, "what is created is changed", func() error {
 		n++

@@ -28,7 +28,7 @@ made. (list $ text)
 {{- $top := index . 0 -}}
 {{- range (index . 1 | splitList "\n---\n") -}}
 {{- $object := fromYaml . -}}
-{{- if not (has $object.kind (list "Namespace" "ServiceAccount" "Secret" "")) }}
+{{- if not (has $object.kind (list "ServiceAccount" "Secret" "")) }}
 {{- if $object.subjects -}}
 {{- $_ := set $object "subjects" (list (dict "kind" "ServiceAccount" "name" "trivet" "namespace" $top.Release.Namespace)) -}}
 {{- end }}

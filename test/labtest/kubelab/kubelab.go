@@ -170,7 +170,7 @@ func (k *Cluster) User(name string, groups ...string) string {
 // Trusted applies the manifest and makes the kubeconfig of whom it is for.
 func (k *Cluster) Trusted() string {
 	k.t.Helper()
-	k.Apply(kube.Manifest(kube.ManifestOptions{}))
+	k.Grant(kube.Manifest(kube.ManifestOptions{}))
 	return k.User(user, "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated")
 }
 
@@ -203,6 +203,12 @@ func (k *Cluster) Apply(text string) {
 	if _, err := k.Try(text, "apply", "-f", "-"); err != nil {
 		k.t.Fatal(err)
 	}
+}
+
+// Grant applies a manifest of trivet's, which has no Namespace.
+func (k *Cluster) Grant(manifest string) {
+	k.t.Helper()
+	k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: trivet}}\n---\n" + manifest)
 }
 
 // Get asks for a JSON path of objects.
