@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 const hookPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
@@ -46,6 +47,12 @@ func TestHAConfigUninstall(t *testing.T) {
 	heard := api.Peer{Name: "h2", Gossip: "alive"}
 	linked := api.Peer{Name: "h2", Contact: api.Contact{Live: true}, Gossip: "unknown"}
 	gone := api.Peer{Name: "h2", Gossip: "left"}
+	refusing := testenv.RefusingAddress(t)
+	listens := httptest.NewServer(http.NotFoundHandler()) // at the peers' port, and proves nothing
+	defer listens.Close()
+	silent := func(address, gossip string) []api.Peer {
+		return []api.Peer{self, {Name: "h2", Gossip: gossip, Address: address}, {Name: "h3", Gossip: "left"}}
+	}
 	for _, c := range []struct {
 		name   string
 		flags  string
@@ -83,6 +90,14 @@ func TestHAConfigUninstall(t *testing.T) {
 			there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked},
 			there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "another peer may run elsewhere", flags: "--if-last", peers: silent(listens.Listener.Addr().String(), "dead"),
+			there: registry{name: "trivet-haconfig"}, code: term.ExitFailed, leaves: true,
+			says: "peer h2 may run: "},
+		{name: "another peer was not heard yet", flags: "--if-last", peers: silent(listens.Listener.Addr().String(), "unknown"),
+			there: registry{name: "trivet-haconfig"}, code: term.ExitFailed, leaves: true,
+			says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig"},
+		{name: "the host of another peer has none", flags: "--if-last", peers: silent(refusing, "dead"),
+			there: registry{name: "trivet-haconfig"}, says: "deleted"},
 		{name: "it is not known", flags: "--if-last", there: registry{name: "trivet-haconfig"}, code: term.ExitFailed,
 			says: "if this was the last peer: kubectl delete mutatingwebhookconfiguration", leaves: true},
 		{name: "a host without it", flags: "--if-last", off: true, peers: []api.Peer{self},

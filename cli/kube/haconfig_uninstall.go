@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
+	peers "github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
 )
@@ -29,15 +32,16 @@ func haconfigUninstall(t *term.Terminal, set *options.Set) *cobra.Command {
 		Long: "Delete the MutatingWebhookConfiguration in each cluster. Without it the API server asks no peer about components; while it is there and\n" +
 			"no peer answers, the API server refuses every Deployment, StatefulSet and HorizontalPodAutoscaler of the considered namespaces. Clusters\n" +
 			"and name are those of haconfig in trivet.yaml unless flags say otherwise. 'trivet haconfig manifest' makes the registration again.\n\n" +
-			"With --if-last, as the removal of the package calls it, it is deleted only if haconfig is configured here and no other peer is alive;\n" +
-			"the peer of this host has to run for that.",
+			"With --if-last, as the removal of the package calls it, it is deleted only if haconfig is configured here and each other peer is known\n" +
+			"to be stopped: it left, or its host refuses the connection. One that is only silent may serve on, where this host is cut off. The peer\n" +
+			"of this host has to run for that.",
 		Example: "  trivet haconfig uninstall\n  trivet haconfig uninstall --cluster shoot\n  trivet haconfig uninstall --kubeconfig ~/.kube/config",
 	}
 	c.Flags().StringVar(&cluster, "cluster", "", "in this cluster of haconfig.kubeconfigs alone")
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom deletes it, instead of haconfig.kubeconfigs")
 	c.Flags().StringVar(&registration, "registration", "",
 		"name of the MutatingWebhookConfiguration, instead of haconfig.registration")
-	c.Flags().BoolVar(&ifLast, "if-last", false, "only if no other peer is alive")
+	c.Flags().BoolVar(&ifLast, "if-last", false, "only if each other peer is known to be stopped")
 	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		conf, err := set.Peruse()
@@ -62,7 +66,7 @@ func haconfigUninstall(t *term.Terminal, set *options.Set) *cobra.Command {
 		}
 		if ifLast {
 			peer := term.OnSocket(conf.Socket) // not --peer: the package of this host is removed
-			if others, err := othersAlive(ctx, peer); err != nil || others {
+			if stopped, err := othersStopped(ctx, peer, of.Registration); err != nil || !stopped {
 				return err
 			}
 		}
@@ -98,20 +102,37 @@ func clustersMeant(of config.HAConfig, name, kubeconfig string) ([]config.KubeCl
 	return nil, term.Usage("--cluster %q: haconfig has %s", name, strings.Join(names, ", "))
 }
 
-// othersAlive reports whether another peer lives, as far as that of this host knows.
-func othersAlive(ctx context.Context, peer term.Peer) (bool, error) {
+// othersStopped reports whether each other peer is stopped; its error names one of which that
+// is not known. Silence alone proves nothing: it may be this host that is cut off.
+func othersStopped(ctx context.Context, peer term.Peer, registration string) (bool, error) {
+	left := func(why string, about ...any) error {
+		return term.Fail(term.ExitFailed,
+			"if this was the last peer: kubectl delete mutatingwebhookconfiguration "+registration,
+			"the registration of the webhook is left, because "+why, about...)
+	}
 	var rows []api.Peer
 	if err := peer.Call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
-		return false, term.Fail(term.ExitFailed,
-			"if this was the last peer: kubectl delete mutatingwebhookconfiguration trivet-haconfig",
-			"the registration of the webhook is left, because it is not known whether other peers answer: %w", err)
+		return false, left("it is not known whether other peers answer: %w", err)
 	}
+	if slices.ContainsFunc(rows, func(r api.Peer) bool { return !r.Self && (r.Live || r.Gossip == "alive") }) {
+		return false, nil
+	}
+	var hosts []membership.FormerMember
 	for _, r := range rows {
-		if !r.Self && (r.Live || r.Gossip == "alive") {
-			return true, nil
+		if !r.Self && r.Gossip != "left" {
+			hosts = append(hosts, membership.FormerMember{Name: r.Name, Address: r.Address})
 		}
 	}
-	return false, nil
+	asked, err := peers.Surveyor{}.Ask(ctx, hosts)
+	if err != nil {
+		return false, left("it is not known whether other peers run: %w", err)
+	}
+	for _, host := range asked {
+		if host.Presence != peers.Stopped {
+			return false, left("peer %s may run: %s", host.Name, host.Detail)
+		}
+	}
+	return true, nil
 }
 
 func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig, in config.KubeCluster,
