@@ -119,7 +119,8 @@ type Write func(ctx context.Context, call func(context.Context) error) error
 // log, once for each change, and tried again; it ends no leadership, and holds up the
 // keeper of no other cluster.
 type Keeper struct {
-	o KeeperOptions
+	o    KeeperOptions
+	kept bool // there was a registration; it belongs to the chore, of one leadership after the other
 
 	mu     sync.Mutex
 	faults map[string]string // by chore; empty while another leads
@@ -209,7 +210,7 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 }
 
 // registration puts the CA of the peers where the API server looks for it. There may
-// be no registration yet, which is no fault. One that asks at the path of another
+// be no registration yet, which is no fault; that one is gone is. One that asks at the path of another
 // cluster gets no CA, and loses the one that it has, so that its API server cannot
 // ask: it would be answered by what that cluster's namespaces say.
 func (k *Keeper) registration(ctx context.Context, write Write) error {
@@ -218,9 +219,16 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 		return nil // the log is yet to come
 	}
 	r, err := k.o.Registry.Registration(ctx, k.o.Registration)
-	if err != nil || r.Version == "" {
+	switch {
+	case err != nil:
 		return err
+	case r.Version == "" && k.kept:
+		return fmt.Errorf("the registration %s is gone, and components are admitted as they are written: "+
+			"apply 'trivet haconfig manifest --cluster %s'", k.o.Registration, k.o.Cluster)
+	case r.Version == "":
+		return nil
 	}
+	k.kept = true
 	if err := k.misled(r); err != nil {
 		if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return bytes.Equal(b, bundle) }) {
 			return err

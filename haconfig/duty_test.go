@@ -135,6 +135,13 @@ func TestBundle(t *testing.T) {
 		if k.puts != 2 {
 			t.Error("written where there is none")
 		}
+		if err := keeper.registration(t.Context(), proven(tenure{})); err == nil ||
+			!strings.Contains(err.Error(), "haconfig manifest --cluster here") {
+			t.Errorf("registration-gone: it was there, and nothing is said: %v", err)
+		}
+		if err := NewKeeper(keeper.o).registration(t.Context(), proven(tenure{})); err != nil {
+			t.Errorf("registration-gone: there was none: %v", err)
+		}
 	})
 }
 
