@@ -50,6 +50,7 @@ func TestHAConfigUninstall(t *testing.T) {
 	refusing := testenv.RefusingAddress(t)
 	listens := httptest.NewServer(http.NotFoundHandler()) // at the peers' port, and proves nothing
 	defer listens.Close()
+	open := listens.Listener.Addr().String()
 	silent := func(address, gossip string) []api.Peer {
 		return []api.Peer{self, {Name: "h2", Gossip: gossip, Address: address}, {Name: "h3", Gossip: "left"}}
 	}
@@ -90,10 +91,10 @@ func TestHAConfigUninstall(t *testing.T) {
 			there: registry{name: "trivet-haconfig"}, leaves: true},
 		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked},
 			there: registry{name: "trivet-haconfig"}, leaves: true},
-		{name: "another peer may run elsewhere", flags: "--if-last", peers: silent(listens.Listener.Addr().String(), "dead"),
+		{name: "another peer may run elsewhere", flags: "--if-last", peers: silent(open, "dead"),
 			there: registry{name: "trivet-haconfig"}, code: term.ExitFailed, leaves: true,
 			says: "peer h2 may run: "},
-		{name: "another peer was not heard yet", flags: "--if-last", peers: silent(listens.Listener.Addr().String(), "unknown"),
+		{name: "another peer was not heard yet", flags: "--if-last", peers: silent(open, "unknown"),
 			there: registry{name: "trivet-haconfig"}, code: term.ExitFailed, leaves: true,
 			says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig"},
 		{name: "the host of another peer has none", flags: "--if-last", peers: silent(refusing, "dead"),

@@ -177,8 +177,10 @@ func TestRevisionsOfConstraints(t *testing.T) {
 		`,"labelSelector":{"matchExpressions":[{"key":` + revision + `,"operator":"Exists"}]}`: false,
 		`,"labelSelector":{"matchLabels":{"a":"b"}},"matchLabelKeys":["x"]`:                    true,
 	} {
-		o := object("Deployment", `{"metadata":{"labels":{"PREFIXtype":"server"}},"spec":{"replicas":3,"template":{"metadata":{"labels":{"a":"b",`+
-			revision+`:"copied"}},"spec":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"rack"`+selector+`}]}}}}`)
+		template := `{"metadata":{"labels":{"a":"b",` + revision + `:"copied"}},"spec":{"topologySpreadConstraints":[` +
+			`{"maxSkew":1,"topologyKey":"rack"` + selector + `}]}}`
+		o := object("Deployment",
+			`{"metadata":{"labels":{"PREFIXtype":"server"}},"spec":{"replicas":3,"template":`+template+`}}`)
 		v, err := conventions.Mutate(o, around(3))
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +193,8 @@ func TestRevisionsOfConstraints(t *testing.T) {
 			t.Errorf("revisions-of-constraints: %q: compared by revision is %v, and Kubernetes takes %v: %s", selector, got,
 				want, text(t, all[0]))
 		}
-		if ours := text(t, all[1]); strings.Count(ours, revision) != 1 || !strings.Contains(ours, `"matchLabelKeys":[`+revision) {
+		if ours := text(t, all[1]); strings.Count(ours, revision) != 1 ||
+			!strings.Contains(ours, `"matchLabelKeys":[`+revision) {
 			t.Errorf("revisions-of-constraints: the selector of ours names the revision: %s", ours)
 		}
 	}

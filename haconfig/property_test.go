@@ -60,7 +60,8 @@ func anyPod(t *rapid.T) map[string]any {
 		pod["topologySpreadConstraints"] = list(n, func() any {
 			c := map[string]any{"topologyKey": anyOf(t, "over", keys...), "maxSkew": rapid.IntRange(1, 3).Draw(t, "skew")}
 			if rapid.Bool().Draw(t, "selects") {
-				c["labelSelector"] = map[string]any{"matchLabels": map[string]any{anyOf(t, "selects by", "app", "pod-template-hash"): "x"}}
+				by := anyOf(t, "selects by", "app", "pod-template-hash")
+				c["labelSelector"] = map[string]any{"matchLabels": map[string]any{by: "x"}}
 			}
 			if rapid.Bool().Draw(t, "by revision") {
 				c["matchLabelKeys"] = []string{anyOf(t, "by", "pod-template-hash", "x")}

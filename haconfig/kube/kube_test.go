@@ -274,7 +274,7 @@ func TestRefusedIsNotReady(t *testing.T) {
 	}
 	ask := func() error {
 		at.pass(askEvery)
-		c.ask(t.Context())
+		ask(t.Context(), c)
 		if ready, silent := c.Ready(), c.Silent(); ready != silent && ready.Error() != silent.Error() {
 			t.Errorf("refused-is-not-ready: ready %v, silent %v", ready, silent)
 		}

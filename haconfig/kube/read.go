@@ -34,7 +34,7 @@ const (
 // Run asks now and then, so that Ready knows, until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	for range pace.Every(ctx, askEvery) {
-		c.ask(ctx)
+		ask(ctx, c)
 	}
 }
 
@@ -43,8 +43,8 @@ const askedNamespace = "kube-public"
 
 // ask reads what a review needs, from no cache, and keeps whether the API server refuses it to us. What it
 // refuses a review itself does not count: that may be of one namespace alone.
-func (c *Cluster) ask(ctx context.Context) {
-	_, uncounted := c.countNodes(ctx)
+func ask(ctx context.Context, c *Cluster) {
+	_, uncounted := countNodes(ctx, c)
 	_, unread := c.namespace(ctx, askedNamespace)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,10 +155,11 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 // Nodes implements haconfig.Workloads: two stand for more. They are read twice a second at the
 // most, and so wait in no line.
 func (c *Cluster) Nodes(ctx context.Context) (int, error) {
-	return c.nodes.get(ctx, netip.Prefix{}, "", final, c.countNodes)
+	return c.nodes.get(ctx, netip.Prefix{}, "", final,
+		func(ctx context.Context) (int, error) { return countNodes(ctx, c) })
 }
 
-func (c *Cluster) countNodes(ctx context.Context) (int, error) {
+func countNodes(ctx context.Context, c *Cluster) (int, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var page metav1.PartialObjectMetadataList
