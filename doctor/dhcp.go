@@ -30,6 +30,12 @@ func judgeDHCP(hosts []Facts) []Finding {
 			out = append(out, takenPort(f))
 		case !f.DHCP.Listening:
 			out = append(out, f.noServer())
+		case f.DHCP.Unit.wanted():
+			out = append(out, newFinding(Warning, f,
+				[]string{"ss -lunp   # as root: names the program; stop it unless it serves the machines that boot here",
+					"systemctl restart dnsmasq"},
+				"%s is stopped (%s), and UDP port 67 belongs to another program: how it is configured, is not looked at",
+				unitDnsmasq, f.DHCP.Unit.Active))
 		case f.DHCP.Program != "" && f.DHCP.Program != "dnsmasq":
 			by := f.DHCP.Program
 			if first := f.DHCP.Taken; len(first) > 0 && first[0].Port == 67 {

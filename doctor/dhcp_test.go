@@ -54,6 +54,8 @@ func dhcpFaults() []fault {
 		},
 			"error dhcp h1: no DHCP server: UDP port 67 belongs to a program of the user with ID 0, isc-dhcp-server.service, and dnsmasq.service (failed) cannot start next to it; no machine boots when this host leads",
 			"systemctl disable --now isc-dhcp-server.service"},
+		{"another dnsmasq in dnsmasq's way", func(h []Facts) { h[0].DHCP.Unit = &Unit{"loaded", "failed", "enabled"} },
+			"warning dhcp h1: dnsmasq.service is stopped (failed), and UDP port 67 belongs to another program", "ss -lunp"},
 		{"another TFTP server in dnsmasq's way", func(h []Facts) {
 			stopped(&h[0], &Unit{"loaded", "activating", "disabled"})
 			h[0].DHCP.Taken = []Taken{{69, "in.tftpd (pid 7)", ""}}

@@ -96,7 +96,14 @@ func peerFaults() []fault {
 func filterFaults() []fault {
 	return []fault{
 		{"no filter", func(h []Facts) { h[0].Plan.Driver, h[0].Filter = noop, Filter{Driver: noop} },
-			"error filter h1: a DHCP server listens on this host and firewall.driver is noop", "systemctl restart trivet"},
+			"error filter h1: a DHCP server listens on this host and firewall.driver is noop: it answers every machine, at the same time",
+			"systemctl restart trivet"},
+		{"no filter, DHCP on one host", func(h []Facts) {
+			for i := range h {
+				h[i].Plan.Driver, h[i].Filter, h[i].DHCP.Listening = noop, Filter{Driver: noop}, i == 1
+			}
+		}, "warning filter h2: a DHCP server listens on this host and firewall.driver is noop: it answers every machine, whichever",
+			"docs/migrate.md#managed-boot"},
 		{"rules beside no filter", func(h []Facts) {
 			h[0].DHCP.Listening, h[0].Plan.Driver, h[0].Filter = false, noop, Filter{Driver: noop, NftTable: true}
 		},

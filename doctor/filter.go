@@ -14,7 +14,7 @@ const noop = "noop"
 func judgeFilter(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
-		out = append(out, f.unfiltered()...)
+		out = append(out, f.unfiltered(hosts)...)
 		out = append(out, f.unread()...)
 		out = append(out, f.leftovers()...)
 		out = append(out, freezes(f)...)
@@ -29,15 +29,20 @@ func judgeFilter(hosts []Facts) []Finding {
 	return out
 }
 
-// unfiltered finds a DHCP server that answers every machine.
-func (f Facts) unfiltered() []Finding {
+// unfiltered finds a DHCP server that answers every machine: where Ironic manages how
+// machines boot, that may be meant.
+func (f Facts) unfiltered(hosts []Facts) []Finding {
 	if f.Plan.Driver != noop || !f.DHCP.Listening {
 		return nil
 	}
-	return []Finding{newFinding(Error, f,
-		[]string{"# in trivet.yaml:", "firewall: {driver: auto, interface: " + f.Plan.Interface + "}",
-			"systemctl restart trivet"},
-		"a DHCP server listens on this host and firewall.driver is noop: it answers at the same time as those of the other hosts")}
+	severity, at := Warning, "whichever host leads"
+	if slices.ContainsFunc(hosts, func(h Facts) bool { return h.Peer != f.Peer && h.DHCP.Listening }) {
+		severity, at = Error, "at the same time as those of the other hosts"
+	}
+	return []Finding{newFinding(severity, f,
+		[]string{"# not where Ironic manages the boot, and this server is Ironic's: it is right as it is (docs/migrate.md#managed-boot)",
+			"# in trivet.yaml:", "firewall: {driver: auto, interface: " + f.Plan.Interface + "}", "systemctl restart trivet"},
+		"a DHCP server listens on this host and firewall.driver is noop: it answers every machine, %s", at)}
 }
 
 // unread finds a dnsmasq that does not look at the files of driver dnsmasq.

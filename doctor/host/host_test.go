@@ -75,6 +75,37 @@ func TestSockets(t *testing.T) {
 	}
 }
 
+// TestDHCPOfAnotherInterface has libvirt's dnsmasq on virbr0, and none of Trivet's.
+func TestDHCPOfAnotherInterface(t *testing.T) {
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, dir, "self/net/udp", udpTable)
+	for device, here := range map[uint32]bool{1 << 20: false, 0: true, uint32(lo.Index): true} {
+		for _, port := range []uint16{portDHCP, portDHCP6} {
+			g := &gathering{o: Options{proc: dir, holdersOf: func(_ string, at netip.AddrPort) ([]portholder.Holder, error) {
+				if at.Port() != port {
+					return nil, nil
+				}
+				return []portholder.Holder{{Program: "dnsmasq", PID: 74, Unit: "libvirtd.service", Device: device}}, nil
+			}}}
+			g.o.Config.Firewall.Interface = "lo"
+			g.sockets()
+			if d := g.facts.DHCP; d.Listening != here || (d.Program != "") != (here && port == portDHCP) {
+				t.Errorf("dhcp-elsewhere: port %d of the interface with index %d: %+v, listening on lo: %v", port, device, d, here)
+			}
+		}
+	}
+	untold := &gathering{o: Options{proc: dir, holdersOf: func(string, netip.AddrPort) ([]portholder.Holder, error) {
+		return nil, errors.ErrUnsupported
+	}}}
+	if untold.sockets(); !untold.facts.DHCP.Listening {
+		t.Error("dhcp-elsewhere: without socket diagnostics port 67 counts as another interface's")
+	}
+}
+
 func prefixes(texts ...string) (out []netip.Prefix) {
 	for _, text := range texts {
 		out = append(out, netip.MustParsePrefix(text))

@@ -117,34 +117,40 @@ const (
 	protoVRRP = 112
 )
 
-// sockets looks at which sockets there are in this network namespace.
+// sockets looks at which sockets there are in this network namespace. A kernel without
+// socket diagnostics tells of no port to which interface it is bound: each counts.
 func (g *gathering) sockets() {
-	g.facts.DHCP.Listening = hasSocketOn(g.table("udp"), portDHCP) || hasSocketOn(g.table("udp6"), portDHCP6)
-	g.holders()
+	if err := g.holders(); err != nil {
+		g.facts.DHCP.Listening = hasSocketOn(g.table("udp"), portDHCP) || hasSocketOn(g.table("udp6"), portDHCP6)
+	}
 	g.facts.Address.VRRP = hasSocketOn(g.table("raw"), protoVRRP) || hasSocketOn(g.table("raw6"), protoVRRP)
 }
 
 // holders notes which program has DHCP's port, and the ports of a boot server that
-// programs have, but for those of other interfaces and of dnsmasq where it is known to be
-// that.
-func (g *gathering) holders() {
+// programs have, but for those of other interfaces, as that of libvirt's dnsmasq on virbr0,
+// and of dnsmasq where it is known to be that.
+func (g *gathering) holders() error {
 	own, _ := net.InterfaceByName(g.o.Config.Firewall.Interface) // may be missing
 	d := &g.facts.DHCP
 	for _, port := range []uint16{portDHCP, portTFTP, portDHCP6} {
 		holders, err := g.o.holdersOf("udp", netip.AddrPortFrom(netip.IPv6Unspecified(), port))
 		if err != nil {
-			return // a kernel without socket diagnostics
+			return err
 		}
 		for _, h := range holders {
+			if h.Device != 0 && (own == nil || int(h.Device) != own.Index) {
+				continue
+			}
+			d.Listening = d.Listening || port != portTFTP
 			if port == portDHCP && d.Program == "" {
 				d.Program = h.Program
 			}
-			elsewhere := h.Device != 0 && (own == nil || int(h.Device) != own.Index)
-			if !elsewhere && h.Program != "dnsmasq" && h.Unit != "dnsmasq.service" {
+			if h.Program != "dnsmasq" && h.Unit != "dnsmasq.service" {
 				d.Taken = append(d.Taken, doctor.Taken{Port: port, By: h.String(), Unit: h.Unit})
 			}
 		}
 	}
+	return nil
 }
 
 // table reads a file of the kernel about sockets, without its first line.
