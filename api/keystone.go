@@ -38,7 +38,7 @@ const (
 )
 
 // awayFor is for how long a question without an answer tells that Keystone is away.
-// Keystone is asked only when a caller shows a token.
+// Keystone is asked only when a caller shows a token, and by Check.
 const awayFor = 5 * time.Minute
 
 // TokenExaminer says who holds a token: keystone.ErrUnknownToken if the token has
@@ -47,6 +47,8 @@ const awayFor = 5 * time.Minute
 // bounds.
 type TokenExaminer interface {
 	Examine(ctx context.Context, token string) (keystone.Holder, error)
+	// Check fails if no token could be examined now.
+	Check(ctx context.Context) error
 }
 
 var _ TokenExaminer = (*keystone.Examiner)(nil)
@@ -244,6 +246,22 @@ func (k *KeystoneAuth) Away() error {
 		return nil
 	}
 	return last.why
+}
+
+// Check asks Keystone about this peer's own token, though no caller came, and keeps for
+// Away what became of it. What ctx leaves is the time that Keystone has, if
+// api.keystone.timeout is not less.
+func (k *KeystoneAuth) Check(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, k.conf.Timeout)
+	defer cancel()
+	err := k.examiner.Check(bounded)
+	switch {
+	case err == nil:
+		k.away.Store(nil)
+	case !errors.Is(ctx.Err(), context.Canceled): // which is the caller's affair
+		k.away.Store(&silence{why: err, since: k.now()})
+	}
+	return err
 }
 
 // forStrangers is the part of a failure that a caller without good credentials may

@@ -62,15 +62,16 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 	p := e.peer
 	r := &health.Reach{
 		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic,
-		Keystone: func() (bool, error) {
-			return p.serving.keeper().tokens != nil, p.serving.keystoneAway()
-		}, Components: p.kube.components.services,
+		Components: p.kube.components.services,
 		Receivers: func(ctx context.Context) []doctor.Service {
 			return receiverServices(ctx, p.receivers, p.id.Cluster)
 		},
 	}
 	if p.conf.Current().Inspection.ContinueInspection == config.ContinueRelay {
 		r.Ramdisks = p.ironic.Ramdisks().Ask
+	}
+	if tokens := p.serving.keeper().tokens; tokens != nil {
+		r.Keystone = tokens.Check
 	}
 	if p.kube.failover != nil {
 		r.Clusters = p.kube.failover.Clusters

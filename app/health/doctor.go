@@ -37,8 +37,8 @@ type Reach struct {
 	// Ramdisks asks Ironic's endpoints whether they take what ramdisks send; nil: they are sent none.
 	Ramdisks func(ctx context.Context) []ironic.RamdiskAnswer
 	Clusters []failover.Cluster
-	// Keystone says whether it is asked, and why it does not answer.
-	Keystone func() (asked bool, away error)
+	// Keystone asks it about this peer's own user, where callers show tokens of it; nil: elsewhere.
+	Keystone func(ctx context.Context) error
 	// Components are the API servers of haconfig's clusters.
 	Components func() []doctor.Service
 	// Receivers sends each receiver of events a delivery without any.
@@ -167,22 +167,23 @@ func onlyLocal(address string) bool {
 }
 
 // services asks Ironic something that it tells only whom it knows, and the receivers
-// of events, and repeats what became of asking Keystone and the API servers of haconfig's clusters.
+// of events, has Keystone examine this peer's own token, and repeats what became of asking the API servers of haconfig's
+// clusters every 2 s.
 func (r *Reach) services(ctx context.Context) []doctor.Service {
-	var out []doctor.Service
 	limited, cancel := context.WithTimeout(ctx, serviceLimit)
 	defer cancel()
-	var receivers []doctor.Service
+	var receivers, tokens []doctor.Service
 	var work sync.WaitGroup
 	work.Go(func() { receivers = r.Receivers(limited) })
+	if r.Keystone != nil {
+		work.Go(func() {
+			tokens = []doctor.Service{{What: "Keystone", Section: "keystone", Error: api.ErrorText(r.Keystone(limited))}}
+		})
+	}
 	asked := AskIronic(limited, r.Ironic)
 	asked.Ramdisks = r.ramdisks(limited)
 	work.Wait()
-	out = append(out, asked)
-	if asked, away := r.Keystone(); asked {
-		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: api.ErrorText(away)})
-	}
-	return slices.Concat(out, r.Components(), receivers)
+	return slices.Concat([]doctor.Service{asked}, tokens, r.Components(), receivers)
 }
 
 // ramdisks are the endpoints of Ironic that may take what ramdisks send.

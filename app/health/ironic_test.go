@@ -1,6 +1,8 @@
 package health
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
@@ -51,6 +54,34 @@ func TestIronicElsewhere(t *testing.T) {
 	expect(false, "the other reaches no Ironic either")
 	apply(membership.RenewSession{Session: other, Applied: index})
 	expect(true, "the other reaches Ironic")
+}
+
+// silentIronic answers nothing.
+type silentIronic struct{ Ironic }
+
+func (silentIronic) Version(context.Context) (string, error) { return "", errors.New("away") }
+
+// TestDoctorAsksKeystone: doctor's facts say what Keystone answers now, where callers show its tokens.
+func TestDoctorAsksKeystone(t *testing.T) {
+	r := &Reach{Ironic: silentIronic{}, Components: func() []doctor.Service { return nil },
+		Receivers: func(context.Context) []doctor.Service { return nil }}
+	if got := r.services(t.Context()); len(got) != 1 {
+		t.Errorf("keystone-unasked: where no token counts: %+v", got)
+	}
+	for _, want := range []error{errors.New("connection refused"), nil} {
+		asked := 0
+		r.Keystone = func(ctx context.Context) error {
+			if _, bounded := ctx.Deadline(); !bounded {
+				t.Error("keystone-unasked: the question has no bound")
+			}
+			asked++
+			return want
+		}
+		got := r.services(t.Context())
+		if len(got) != 2 || got[1].What != "Keystone" || got[1].Error != api.ErrorText(want) || asked != 1 {
+			t.Errorf("keystone-unasked: %+v after %d questions, want %v", got, asked, want)
+		}
+	}
 }
 
 // What does not fit is told of an Ironic that answers; one that is away, slow or refuses its

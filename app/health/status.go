@@ -177,7 +177,7 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 	}
 	if away := s.KeystoneAway(); away != nil {
 		out.add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
-			"Keystone did not say who a caller is: %v; who is not known here yet gets 503", away)
+			"Keystone did not say whose a token is: %v; who is not known here yet gets 503", away)
 	}
 	clocks := v.VoterSessions() // by them this peer's is judged, and an observer's by its own, too
 	if v.MemberFlags(s.Members.Self.ID).Observer {

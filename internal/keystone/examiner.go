@@ -89,6 +89,19 @@ func (e *Examiner) Examine(ctx context.Context, token string) (Holder, error) {
 	return holder, err
 }
 
+// Check examines the examiner's own token, after logging in if need be: nil if Keystone answers and takes the
+// credentials. Whether the user may examine the tokens of others shows with the first of them.
+func (e *Examiner) Check(ctx context.Context) error {
+	own, err := e.own(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = e.Examine(ctx, own.Token); errors.Is(err, ErrUnknownToken) {
+		return nil // it had been revoked, and Keystone gave another one
+	}
+	return err
+}
+
 // own returns a token to ask with that has not ended.
 func (e *Examiner) own(ctx context.Context) (*Grant, error) {
 	kept, err := e.session.Get(ctx)

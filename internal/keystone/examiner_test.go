@@ -119,6 +119,35 @@ func TestPasswordOfTheFileCounts(t *testing.T) {
 	})
 }
 
+// TestCheck asks about the examiner's own token.
+func TestCheck(t *testing.T) {
+	f := &fake{tokens: map[string]string{"own-1": about(t, nil)}}
+	e := examiner(t, f)
+	if err := e.Check(t.Context()); err != nil {
+		t.Errorf("own-token: %v", err)
+	}
+	f.set(func() { f.from = 2 })
+	if err := e.Check(t.Context()); err != nil {
+		t.Errorf("own-token: revoked: %v", err)
+	}
+	if logins, asked := f.counts(); logins != 2 || asked != 3 {
+		t.Errorf("own-token: %d logins, %d questions", logins, asked)
+	}
+	for what, respond := range map[string]func(*http.Request) *http.Response{
+		"Keystone answered 401": func(*http.Request) *http.Response { return says(401, "{}") },
+		"Keystone answered 503": func(r *http.Request) *http.Response {
+			if r.Method == "POST" {
+				return nil
+			}
+			return says(503, "{}")
+		},
+	} {
+		if err := examiner(t, &fake{respond: respond}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("own-token: %v, want %q", err, what)
+		}
+	}
+}
+
 // TestKeystoneFails wants of each failure that it is none of the token, and what
 // a person needs to know.
 func TestKeystoneFails(t *testing.T) {
