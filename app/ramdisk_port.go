@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -165,7 +166,7 @@ func (p *RamdiskPort) warnings() []api.Warning {
 	case p.missed >= proofsMissed:
 		w.Text = fmt.Sprintf("connections to %s are refused, where ramdisks call: their documents cannot be committed: %v",
 			p.Address, p.why)
-		w.Remedy = "none is needed where the other hosts take them; 'trivet doctor --check peers' says what does not get through"
+		w.Remedy = "none is needed where the other hosts take them; " + doctor.AskPeers + " says what does not get through"
 	case p.missed > 0: // the peer starts
 		return nil
 	}

@@ -86,7 +86,11 @@ type fault struct {
 
 func peerFaults() []fault {
 	return []fault{
-		{"silent peer", func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "connection refused"} },
+		{"silent peer", func(h []Facts) {
+			h[1] = Facts{Peer: "h2", Error: "connection refused"}
+			broken(h, 1, 2)
+			broken(h, 3, 2)
+		},
 			"error peers h2: it says nothing, so nothing is known of its host: connection refused", "systemctl status trivet"},
 		{"no peer", func(h []Facts) { h[0].Offline = true }, "error peers h1: no peer runs on this host",
 			"systemctl start trivet"},

@@ -188,6 +188,37 @@ func TestACutToWhomIsAsked(t *testing.T) {
 	}
 }
 
+// TestHintFindsWhatKeepsPeersApart: the command of hints about peers finds one that is down and each cut.
+func TestHintFindsWhatKeepsPeersApart(t *testing.T) {
+	words := strings.Fields(strings.Trim(AskPeers, "'"))
+	var checks []string
+	for i, w := range words {
+		if w == "--check" {
+			checks = append(checks, words[i+1])
+		}
+	}
+	for name, plant := range map[string]func(h []Facts){
+		"cut in one direction": func(h []Facts) { broken(h, 1, 2) },
+		"cut in both":          func(h []Facts) { broken(h, 1, 2); broken(h, 2, 1) },
+		"shut to all":          func(h []Facts) { broken(h, 1, 2); broken(h, 3, 2) },
+		"silent":               func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "i/o timeout"}; broken(h, 1, 2); broken(h, 3, 2) },
+		"silent to one":        func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "i/o timeout"}; broken(h, 1, 2) },
+		"down":                 func(h []Facts) { h[1].Offline = true },
+	} {
+		h := healthy()
+		plant(h)
+		found := judge(t, h, checks...)
+		if len(found) == 0 || found[0].Severity != Error || found[0].Peer != "h2" {
+			t.Errorf("peers-hint: %s: %s finds %+v", name, AskPeers, found)
+			continue
+		}
+		if start, living := strings.Contains(found[0].Advice(), "systemctl"), name == "silent to one"; found[0].Check == checkPeers &&
+			start == living {
+			t.Errorf("peers-hint: %s: the remedy is %q", name, found[0].Advice())
+		}
+	}
+}
+
 // TestIronicIsAwayFromAll: then it is an error, and one finding of all hosts.
 func TestIronicIsAwayFromAll(t *testing.T) {
 	hosts := healthy()

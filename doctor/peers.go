@@ -1,14 +1,23 @@
 package doctor
 
+import "slices"
+
 const checkPeers = "peers"
+
+// AskPeers is the command that hints name where a peer is not heard or not reached: the
+// first check finds one that is down, the second where its network is cut.
+const AskPeers = "'trivet doctor --check peers --check ports'"
 
 func judgePeers(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
 		switch {
 		case f.Error != "":
-			out = append(out, newFinding(Error, f, []string{"# on that host:", "systemctl status trivet", "trivet status"},
-				"it says nothing, so nothing is known of its host: %s", f.Error))
+			remedy := []string{"# on that host:", "systemctl status trivet", "trivet status"}
+			if f.reached(hosts) { // it runs
+				remedy = []string{"trivet doctor --check ports   # where the network is cut"}
+			}
+			out = append(out, newFinding(Error, f, remedy, "it says nothing, so nothing is known of its host: %s", f.Error))
 		case f.Offline && f.Absent != "":
 			out = append(out, newFinding(Error, f, []string{"# " + f.Join}, "no peer runs on this host: %s", f.Absent))
 		case f.Offline:
@@ -17,4 +26,13 @@ func judgePeers(hosts []Facts) []Finding {
 		}
 	}
 	return out
+}
+
+// reached reports whether another peer reaches the host's peers' port.
+func (f Facts) reached(hosts []Facts) bool {
+	return slices.ContainsFunc(hosts, func(h Facts) bool {
+		return slices.ContainsFunc(h.Routes, func(r Route) bool {
+			return r.To == f.Peer && r.What == "peers" && r.Error == ""
+		})
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -29,8 +30,8 @@ func clusterWarnings(s api.Status, former string) []api.Warning {
 		}
 		out = append(out, api.Warning{
 			Code: "peer_silent", Hosts: []string{p.Name}, Text: fmt.Sprintf("%s %s", p.Name, silence(p.Contact)),
-			Remedy: fmt.Sprintf(
-				"on %s: 'systemctl status trivet'; does the network between the hosts work? 'trivet doctor --check peers'", p.Name),
+			Remedy: fmt.Sprintf("on %s: 'systemctl status trivet'; does the network between the hosts work? %s", p.Name,
+				doctor.AskPeers),
 		})
 	}
 	switch {
@@ -71,7 +72,6 @@ func silence(c api.Contact) string {
 // withoutLeader says why there is no leader, as far as this peer can know, and
 // what to do.
 func withoutLeader(s api.Status, former string) (text, remedy string) {
-	const peersCheck = "'trivet doctor --check peers'"
 	var silent, long []string
 	others := 0
 	for _, p := range s.Peers {
@@ -96,14 +96,14 @@ func withoutLeader(s api.Status, former string) (text, remedy string) {
 		return fmt.Sprintf("the address of this host has changed, and the other peers still look for it at %s; %s", former,
 				votes),
 			"if the others' addresses have changed, too: give one host its old address back until the others have told it theirs ('A host with another address' in docs/peers.md); " +
-				peersCheck
+				doctor.AskPeers
 	case s.Quorum.Voters-len(long) < s.Quorum.Need:
 		return votes + "; " + joinNames(long) + " silent for more than a minute",
 			"bring " + joinNames(long) + " back; for a majority lost for ever see 'trivet recover --help'"
 	case len(silent) == others:
-		return "no other voter answers this host; " + votes, peersCheck + "; do the peers on " + joinNames(silent) + " run?"
+		return "no other voter answers this host; " + votes, doctor.AskPeers + "; do the peers on " + joinNames(silent) + " run?"
 	default:
-		return votes, "bring " + joinNames(silent) + " back; " + peersCheck
+		return votes, "bring " + joinNames(silent) + " back; " + doctor.AskPeers
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -52,7 +53,7 @@ func TestClusterWarnings(t *testing.T) {
 		"an election": {seen("", 0, 0, 2*second), "peer_silent no_leader",
 			[]string{"an election is under way; 2 of 3 voters answer, 2 are needed"}, "recover"},
 		"alone": {seen("", 0, 5*second, 5*second), "peer_silent peer_silent no_leader",
-			[]string{"no other voter answers this host", "trivet doctor --check peers", "h2 and h3"}, "recover"},
+			[]string{"no other voter answers this host", doctor.AskPeers, "h2 and h3"}, "recover"},
 		"alone for long": {seen("", 0, 61*second, 2*time.Minute), "peer_silent peer_silent no_leader",
 			[]string{"h2 and h3 silent for more than a minute", "bring h2 and h3 back", "trivet recover --help"}, ""},
 		"one of two long": {seen("", 0, 61*second, 2*second), "peer_silent peer_silent no_leader",

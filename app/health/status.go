@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -190,7 +191,7 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 	h := s.Members.Hearing(v)
 	for _, m := range byName(v.Members()) {
 		if heard := h.Of(m.ID); heard.Live && heard.Away {
-			out.add("peer_unreachable", "'trivet doctor --check peers' says what does not get through",
+			out.add("peer_unreachable", doctor.AskPeers+" says what does not get through",
 				"%s answers %s, but not this host", m.Name, s.Members.Name(v, h.By))
 		}
 	}

@@ -1,6 +1,10 @@
 package waits
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/trivet-ha/trivet/doctor"
+)
 
 // Kind is one kind of state that can last. docs/waits.md lists them all.
 type Kind struct {
@@ -112,7 +116,7 @@ func memberKinds() []Kind {
 			For:     "a peer that is silent",
 			Limit:   bySession,
 			Then:    "other workers take over what it was at",
-			Do:      "on SUBJECT: 'systemctl status trivet'; 'trivet doctor --check peers'",
+			Do:      "on SUBJECT: 'systemctl status trivet'; " + doctor.AskPeers,
 			Warning: "peer_silent",
 		},
 		{

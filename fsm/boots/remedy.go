@@ -14,9 +14,10 @@ func Remedy(code string) string {
 	case "foreign-server":
 		return "switch that server off, or keep it from this network; 'trivet doctor --check raw-dhcp' looks for more"
 	case "no-offer":
-		return "'trivet doctor --check dhcp' looks at dnsmasq, its pool and the host's own firewall"
+		return "'trivet doctor --check dhcp --check pools' looks at dnsmasq and its pools; 'nft list ruleset' and " +
+			"'iptables-save' show the host's own firewall"
 	case "refused-address":
-		return "look at dnsmasq's pool and its log; 'trivet doctor --check dhcp'"
+		return "'trivet doctor --check pools' looks at dnsmasq's pools; see its log, too"
 	case "no-boot-file":
 		return "docs/pxe.md#firmware says which kinds of firmware are served, and what helps others"
 	case "not-fetched":
