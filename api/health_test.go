@@ -1,12 +1,17 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/internal/keystone"
 )
 
 func TestReadyzNamesWhatIsWrong(t *testing.T) {
@@ -44,4 +49,38 @@ func TestReadyzWarns(t *testing.T) {
 	if want := "[!]ironic: no peer reaches Ironic\n[+]session ok\n"; w.Code != 200 || w.Body.String() != want {
 		t.Errorf("readyz-warns: %d %q, want %q", w.Code, w.Body.String(), want)
 	}
+}
+
+func (e *examiner) Check(ctx context.Context) error {
+	if _, err := e.Examine(ctx, "own"); !errors.Is(err, keystone.ErrUnknownToken) {
+		return err
+	}
+	return nil
+}
+
+// TestCheckTellsAway: no caller has come, and operators ask.
+func TestCheckTellsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, e := errors.New("no route to host"), &examiner{}
+		k := keystoneAuth(t, e, nil)
+		e.set(func() { e.err = down })
+		hasty, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := k.Check(hasty); err == nil || k.Away() != nil {
+			t.Errorf("check-away: given up: %v, away: %v", err, k.Away())
+		}
+		if err := k.Check(t.Context()); !errors.Is(err, down) || !errors.Is(k.Away(), down) {
+			t.Errorf("check-away: %v, away: %v", err, k.Away())
+		}
+		e.set(func() { e.err = nil })
+		if err := k.Check(t.Context()); err != nil || k.Away() != nil {
+			t.Errorf("check-away: it answers: %v, away: %v", err, k.Away())
+		}
+		e.takes = time.Hour
+		late, cancel := context.WithTimeout(t.Context(), k.conf.Timeout/2)
+		defer cancel()
+		if err := k.Check(late); err == nil || k.Away() == nil {
+			t.Errorf("check-away: no answer in time: %v, away: %v", err, k.Away())
+		}
+	})
 }

@@ -52,13 +52,6 @@ func (e *examiner) Examine(ctx context.Context, token string) (keystone.Holder, 
 	return holder, nil
 }
 
-func (e *examiner) Check(ctx context.Context) error {
-	if _, err := e.Examine(ctx, "own"); !errors.Is(err, keystone.ErrUnknownToken) {
-		return err
-	}
-	return nil
-}
-
 func (e *examiner) set(change func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -331,33 +324,6 @@ func TestAwayUntilItAnswers(t *testing.T) {
 		cancel()
 		if _, err := identify(hasty, k, "x"); err == nil || k.Away() != nil {
 			t.Errorf("a caller went away, and Keystone is said to be: %v, %v", err, k.Away())
-		}
-	})
-}
-
-// TestCheckTellsAway: no caller has come, and operators ask.
-func TestCheckTellsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		down, e := errors.New("no route to host"), &examiner{}
-		k := keystoneAuth(t, e, nil)
-		e.set(func() { e.err = down })
-		hasty, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := k.Check(hasty); err == nil || k.Away() != nil {
-			t.Errorf("check-away: given up: %v, away: %v", err, k.Away())
-		}
-		if err := k.Check(t.Context()); !errors.Is(err, down) || !errors.Is(k.Away(), down) {
-			t.Errorf("check-away: %v, away: %v", err, k.Away())
-		}
-		e.set(func() { e.err = nil })
-		if err := k.Check(t.Context()); err != nil || k.Away() != nil {
-			t.Errorf("check-away: it answers: %v, away: %v", err, k.Away())
-		}
-		e.takes = time.Hour
-		late, cancel := context.WithTimeout(t.Context(), k.conf.Timeout/2)
-		defer cancel()
-		if err := k.Check(late); err == nil || k.Away() == nil {
-			t.Errorf("check-away: no answer in time: %v, away: %v", err, k.Away())
 		}
 	})
 }

@@ -106,7 +106,8 @@ func filterFaults() []fault {
 			for i := range h {
 				h[i].Plan.Driver, h[i].Filter, h[i].DHCP.Listening = noop, Filter{Driver: noop}, i == 1
 			}
-		}, "warning filter h2: a DHCP server listens on this host and firewall.driver is noop: it answers every machine, whichever",
+		},
+			"warning filter h2: a DHCP server listens on this host and firewall.driver is noop: it answers every machine, whichever",
 			"docs/migrate.md#managed-boot"},
 		{"rules beside no filter", func(h []Facts) {
 			h[0].DHCP.Listening, h[0].Plan.Driver, h[0].Filter = false, noop, Filter{Driver: noop, NftTable: true}

@@ -201,9 +201,13 @@ func TestHintFindsWhatKeepsPeersApart(t *testing.T) {
 		"cut in one direction": func(h []Facts) { broken(h, 1, 2) },
 		"cut in both":          func(h []Facts) { broken(h, 1, 2); broken(h, 2, 1) },
 		"shut to all":          func(h []Facts) { broken(h, 1, 2); broken(h, 3, 2) },
-		"silent":               func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "i/o timeout"}; broken(h, 1, 2); broken(h, 3, 2) },
-		"silent to one":        func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "i/o timeout"}; broken(h, 1, 2) },
-		"down":                 func(h []Facts) { h[1].Offline = true },
+		"silent": func(h []Facts) {
+			h[1] = Facts{Peer: "h2", Error: "i/o timeout"}
+			broken(h, 1, 2)
+			broken(h, 3, 2)
+		},
+		"silent to one": func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "i/o timeout"}; broken(h, 1, 2) },
+		"down":          func(h []Facts) { h[1].Offline = true },
 	} {
 		h := healthy()
 		plant(h)
@@ -212,8 +216,8 @@ func TestHintFindsWhatKeepsPeersApart(t *testing.T) {
 			t.Errorf("peers-hint: %s: %s finds %+v", name, AskPeers, found)
 			continue
 		}
-		if start, living := strings.Contains(found[0].Advice(), "systemctl"), name == "silent to one"; found[0].Check == checkPeers &&
-			start == living {
+		start := strings.Contains(found[0].Advice(), "systemctl")
+		if found[0].Check == checkPeers && start == (name == "silent to one") {
 			t.Errorf("peers-hint: %s: the remedy is %q", name, found[0].Advice())
 		}
 	}

@@ -101,7 +101,8 @@ func withoutLeader(s api.Status, former string) (text, remedy string) {
 		return votes + "; " + joinNames(long) + " silent for more than a minute",
 			"bring " + joinNames(long) + " back; for a majority lost for ever see 'trivet recover --help'"
 	case len(silent) == others:
-		return "no other voter answers this host; " + votes, doctor.AskPeers + "; do the peers on " + joinNames(silent) + " run?"
+		return "no other voter answers this host; " + votes,
+			doctor.AskPeers + "; do the peers on " + joinNames(silent) + " run?"
 	default:
 		return votes, "bring " + joinNames(silent) + " back; " + doctor.AskPeers
 	}

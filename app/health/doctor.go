@@ -167,8 +167,8 @@ func onlyLocal(address string) bool {
 }
 
 // services asks Ironic something that it tells only whom it knows, and the receivers
-// of events, has Keystone examine this peer's own token, and repeats what became of asking the API servers of haconfig's
-// clusters every 2 s.
+// of events, has Keystone examine this peer's own token, and repeats what became of asking
+// the API servers of haconfig's clusters, which each peer does every 2 s.
 func (r *Reach) services(ctx context.Context) []doctor.Service {
 	limited, cancel := context.WithTimeout(ctx, serviceLimit)
 	defer cancel()

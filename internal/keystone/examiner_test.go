@@ -142,7 +142,8 @@ func TestCheck(t *testing.T) {
 			return says(503, "{}")
 		},
 	} {
-		if err := examiner(t, &fake{respond: respond}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), what) {
+		err := examiner(t, &fake{respond: respond}).Check(t.Context())
+		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("own-token: %v, want %q", err, what)
 		}
 	}
