@@ -25,7 +25,7 @@ func (f Facts) age(c Certificate) []Finding {
 	day := func(at int64) string { return time.Unix(at, 0).UTC().Format(time.DateOnly) }
 	switch {
 	case c.Error != "":
-		return []Finding{newFinding(Error, f, remedy, "%s cannot be read: %s", c.What, c.Error)}
+		return []Finding{newFinding(Error, f, remedy, "%s cannot be used: %s", c.What, c.Error)}
 	case now == 0:
 		return nil
 	case now > c.NotAfter:

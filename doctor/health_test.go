@@ -169,7 +169,7 @@ func serviceFaults() []fault {
 			"warning certificates h1: the API's certificate ends on 2026-12-12 and is not renewed automatically",
 			"/etc/trivet/api.pem"},
 		{"unreadable", func(h []Facts) { h[0].Certificates[1].Error = "no such file" },
-			"error certificates h1: the API's certificate cannot be read: no such file", "/etc/trivet/api.pem"},
+			"error certificates h1: the API's certificate cannot be used: no such file", "/etc/trivet/api.pem"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -126,11 +127,13 @@ func summary(times []time.Duration) doctor.Writes {
 func (g *gathering) certificates() {
 	t := g.o.Config.API.TLS
 	if t.Certificate == config.TLSFiles {
-		g.facts.Certificates = append(g.facts.Certificates, certificate("the API's certificate", t.CertFile))
+		g.facts.Certificates = append(g.facts.Certificates, certificate("the API's certificate", t.CertFile, t.KeyFile))
 	}
 }
 
-func certificate(what, path string) doctor.Certificate {
+// certificate looks at a certificate, and at its key if that may be read: a peer whose
+// files do not fit serves the old pair until it ends, and does not start again.
+func certificate(what, path, keyPath string) doctor.Certificate {
 	c := doctor.Certificate{What: what, File: path}
 	const most = 1 << 20 // bytes: a long chain
 	text, err := readBounded(path, most)
@@ -147,6 +150,12 @@ func certificate(what, path string) doctor.Certificate {
 	if err != nil {
 		c.Error = err.Error()
 		return c
+	}
+	if key, err := readBounded(keyPath, most); err == nil {
+		if _, err := tls.X509KeyPair(text, key); err != nil {
+			c.Error = fmt.Sprintf("%s and %s: %v", path, keyPath, err)
+			return c
+		}
 	}
 	c.NotBefore, c.NotAfter = cert.NotBefore.Unix(), cert.NotAfter.Unix()
 	return c

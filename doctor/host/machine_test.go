@@ -1,6 +1,12 @@
 package host
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,9 +93,44 @@ func TestTheDiskIsProbedAndLeftAsItWas(t *testing.T) {
 func TestCertificatesThatCannotBeRead(t *testing.T) {
 	path := write(t, t.TempDir(), "api.pem", "no certificate")
 	for _, c := range []struct{ path, want string }{{path, "api.pem is no PEM"}, {path + ".none", "no such file"}} {
-		if got := certificate("it", c.path); !strings.Contains(got.Error, c.want) || got.NotAfter != 0 {
+		if got := certificate("it", c.path, ""); !strings.Contains(got.Error, c.want) || got.NotAfter != 0 {
 			t.Errorf("%s: %+v", c.path, got)
 		}
+	}
+}
+
+// TestCertificateWithoutItsKey: a renewal that wrote one of the two files is no fit pair.
+func TestCertificateWithoutItsKey(t *testing.T) {
+	dir := t.TempDir()
+	pair := func(name string) (cert, key string) {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+		made, err := x509.CreateCertificate(rand.Reader, of, of, k.Public(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		der, err := x509.MarshalECPrivateKey(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := func(kind string, der []byte) string {
+			return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+		}
+		return write(t, dir, name+".pem", text("CERTIFICATE", made)), write(t, dir, name+".key", text("EC PRIVATE KEY", der))
+	}
+	_, old := pair("old")
+	cert, key := pair("new")
+	if got := certificate("it", cert, key); got.Error != "" || got.NotAfter == 0 {
+		t.Errorf("unfit-key: a pair: %+v", got)
+	}
+	if got := certificate("it", cert, old); !strings.Contains(got.Error, "private key does not match") {
+		t.Errorf("unfit-key: the key of another certificate: %+v", got)
+	}
+	if got := certificate("it", cert, key+".none"); got.Error != "" {
+		t.Errorf("unfit-key: a key that this user may not read: %+v", got)
 	}
 }
 
