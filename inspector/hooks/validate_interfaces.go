@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -271,18 +270,12 @@ func deletePorts(ctx context.Context, t *inspector.Task, expected map[string]nic
 			kept = append(kept, p)
 			continue
 		}
-		if err := t.Ironic.DeletePort(ctx, p.UUID); err != nil && !isGone(err) {
+		if err := t.Ironic.DeletePort(ctx, p.UUID); err != nil {
 			return fmt.Errorf("delete port %s: %w", p.Address, err)
 		}
 	}
 	t.SetPorts(kept)
 	return nil
-}
-
-// isGone reports whether Ironic does not know what it was asked about.
-func isGone(err error) bool {
-	e, ok := errors.AsType[*ironic.Error](err)
-	return ok && e.Status == http.StatusNotFound
 }
 
 // fixPXE makes pxe_enabled say which interface booted. Without a boot interface

@@ -328,7 +328,7 @@ func TestInterfacesThatShareAMAC(t *testing.T) {
 
 func TestFailuresOfIronic(t *testing.T) {
 	broken := &ironic.Error{Status: 500, Message: "no conductor"}
-	gone := &ironic.Error{Status: 404, Message: "Port p9 could not be found."}
+	proxy := &ironic.Error{Status: 404, Message: "default backend - 404"} // Ironic's own is no error of DeletePort
 	whole := []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}
 	tests := []struct {
 		name, line string
@@ -341,7 +341,8 @@ func TestFailuresOfIronic(t *testing.T) {
 		{"a port that exists: the list is out of date", postEth1, ironic.ErrPortExists, "",
 			[]string{getPorts, postEth1, postEth2, getPorts, deleteP9, fixEth0}},
 		{"deleting", deleteP9, broken, "delete port 52:54:00:1b:00:99: no conductor", whole[:4]},
-		{"deleting what is gone", deleteP9, gone, "", whole},
+		{"deleting while a proxy has no route", deleteP9, proxy, "delete port 52:54:00:1b:00:99: default backend - 404",
+			whole[:4]},
 		{"fixing", fixEth0, broken, "set pxe_enabled of port 52:54:00:1b:00:01: no conductor", whole},
 	}
 	for _, tt := range tests {

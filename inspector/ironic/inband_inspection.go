@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // inbandVersion is the version of Ironic's API that a ramdisk's callback is
@@ -61,7 +62,15 @@ func (to inband) post(ctx context.Context, t http.RoundTripper, call InbandCall)
 	if resp.StatusCode/100 != 2 {
 		answer.Reason = cut(to.reason(resp, sentence(body)))
 	}
+	answer.Absent = resp.StatusCode == http.StatusNotFound && absent(body)
 	return answer, nil
+}
+
+// absent reports whether the body of a 404 is Ironic's word about a document: its own fault, and
+// not that its API lacks the path in the version that was asked for.
+func absent(body []byte) bool {
+	said := sentence(body)
+	return said != "" && bytes.Contains(body, []byte("faultstring")) && !strings.HasPrefix(said, "API version ")
 }
 
 // continueRequest builds what is sent: the bytes that came, and for whom.

@@ -33,6 +33,30 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// A 404 is Ironic's word about a document only if Ironic itself says it.
+func TestHandOverTellsWhose404ItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer answer
+		absent bool
+	}{
+		"Ironic":                       {fault(404, "Resource could not be found."), true},
+		"Ironic, in another status":    {fault(400, "No lookup information provided"), false},
+		"an API without the version":   {fault(404, "API version 1.84 or newer is required"), false},
+		"an API without the path":      {answer{404, `{"error_message": "{\"code\": 404, \"title\": \"Not Found\"}"}`}, false},
+		"a web framework with words":   {answer{404, `{"error_message": "{\"description\": \"No such path\"}"}`}, false},
+		"ingress-nginx":                {answer{404, "default backend - 404"}, false},
+		"HAProxy":                      {answer{404, "<html><body><h1>404 Not Found</h1></body></html>"}, false},
+		"Envoy without configuration":  {answer{404, ""}, false},
+		"Traefik, or a page as JSON":   {answer{404, `"404 page not found"`}, false},
+		"a proxy with JSON of its own": {answer{404, `{"error": {"message": "no route"}}`}, false},
+	} {
+		got, err := dial(t, conf(serve(t, c.answer).URL)).Continue(t.Context(), InbandCall{Body: []byte("{}")})
+		if err != nil || got.Absent != c.absent {
+			t.Errorf("whose-404: %s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 // Whether Ironic may have taken it is told: a connection that was refused has
 // carried nothing, one that broke may have.
 func TestHandOverTellsWhatWasSent(t *testing.T) {

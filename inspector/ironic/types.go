@@ -28,6 +28,9 @@ type InbandAnswer struct {
 	Status int
 	Body   []byte // JSON
 	Reason string // Ironic's own sentence, of what is no success
+	// Absent says that it is Ironic's own 404: no node waits for the document. That of a proxy
+	// without a route to Ironic says nothing about it.
+	Absent bool
 	// Anonymous says that the call showed no credentials that another login could renew.
 	Anonymous bool
 }

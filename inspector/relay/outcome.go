@@ -65,7 +65,7 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 		return relays.OutcomeLost, inspector.Clip(err.Error())
 	case answer.Status/100 == 2:
 		return relays.OutcomeTaken, ""
-	case answer.Status == http.StatusNotFound:
+	case answer.Absent:
 		outcome = relays.OutcomeAbsent
 	case passing(answer):
 		outcome = relays.OutcomeAgain
@@ -124,9 +124,12 @@ func ownerOf(v fsm.View, data []byte) string {
 }
 
 // passing reports whether Ironic took nothing and may say otherwise if it is asked again: the
-// node is locked, no conductor lives, there is too much to do, or a login was renewed.
+// node is locked, no conductor lives, there is too much to do, a login was renewed, or a proxy
+// has no route to Ironic.
 func passing(answer ironic.InbandAnswer) bool {
 	switch answer.Status {
+	case http.StatusNotFound:
+		return !answer.Absent // of a proxy that has no route to Ironic now
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly,
 		http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true

@@ -34,6 +34,8 @@ type otherIronic struct {
 	meets func(taken bool) (status int, err error)
 	// reason is Ironic's sentence in such an answer, "because" if it is empty.
 	reason string
+	// astray says that a proxy gives such an answer, not Ironic.
+	astray bool
 }
 
 func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
@@ -44,7 +46,8 @@ func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic
 	defer e.mu.Unlock()
 	e.posts = append(e.posts, c)
 	if status, err := e.met(false); status != 0 || err != nil {
-		return ironic.InbandAnswer{Status: status, Reason: cmp.Or(e.reason, "because")}, err
+		return ironic.InbandAnswer{Status: status, Reason: cmp.Or(e.reason, "because"),
+			Absent: status == http.StatusNotFound && !e.astray}, err
 	}
 	for mac, node := range e.waiting {
 		if !strings.Contains(string(c.Body), mac) {
@@ -56,8 +59,8 @@ func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic
 		}
 		return ironic.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}, nil
 	}
-	return ironic.InbandAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"},
-		nil
+	return ironic.InbandAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found",
+		Absent: true}, nil
 }
 
 // awaits begins another inspection of a node.
@@ -179,6 +182,35 @@ func TestRelayIsTriedAgain(t *testing.T) {
 				r := o.Settles(time.Minute)
 				if r.State != c.state || !strings.Contains(r.Reason, c.part) {
 					t.Errorf("relay-told: %s: %+v", c.name, r)
+				}
+			})
+		})
+	}
+}
+
+// A proxy without a route answers 404 as Ironic does, but says nothing about a document: its
+// relay goes on until Ironic itself answers, and a ramdisk is told to come again.
+func TestRelayWhileAProxyHasNoRoute(t *testing.T) {
+	for name, before := range map[string][]int{"after a 502": {502}, "for a minute": nil} {
+		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+			e.astray = true
+			o.Succeeds(s, inspecttest.Callback(inspecttest.MacA, ""), inspecttest.NodeA)
+			e.on(func(bool) (int, error) {
+				if len(e.posts) <= len(before) {
+					return before[0], nil
+				}
+				return 404, nil
+			})
+			o.Leads(func() {
+				time.Sleep(time.Minute) // in a bubble
+				_, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Node: inspecttest.NodeB})
+				var said *inspector.Refusal
+				if !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable {
+					t.Errorf("whose-404: %s: a ramdisk is told %v", name, err)
+				}
+				e.on(nil)
+				if r := o.Settles(time.Minute); r.State != relays.Taken || r.Reason != "" || len(e.waiting) != 1 {
+					t.Errorf("whose-404: %s: %+v, and Ironic waits for %v", name, r, e.waiting)
 				}
 			})
 		})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -189,7 +188,7 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 	}
 	outcome, reason := outcomeOf(answer, err)
 	w.commitAttempt(ctx, r, outcome, reason, nodeIn(answer.Body))
-	if answer.Status == http.StatusNotFound {
+	if answer.Absent {
 		return relayAbsent
 	}
 	return 0

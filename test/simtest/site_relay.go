@@ -52,7 +52,7 @@ func (s *Site) hear(document []byte) ironic.InbandAnswer {
 			return ironic.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}
 		}
 	}
-	return ironic.InbandAnswer{Status: http.StatusNotFound, Reason: "no node waits for it"}
+	return ironic.InbandAnswer{Status: http.StatusNotFound, Reason: "no node waits for it", Absent: true}
 }
 
 // expectAll lets Ironic wait for the callbacks of all machines.
