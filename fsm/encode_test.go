@@ -87,6 +87,7 @@ func samples(t testing.TB) []Command {
 		relays.Accept{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: relays.OutcomeLost,
 			Source: "192.0.2.1/32"}, relays.Try{Sequence: 3},
 		relays.Settle{Sequence: 3, Try: 1, Outcome: relays.OutcomeAgain, Reason: "no route", Keep: time.Hour},
+		relays.Introduced{Sequence: 3, Try: 1, Outcome: relays.OutcomeTaken, Node: nodeA},
 		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}, Remove: []string{"gone"}, Millis: 5},
 		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}, {UID: "uid-2"}},
 			Withdraw: []string{"uid-3"}, Millis: 5},

@@ -298,7 +298,7 @@ func (m *model) execute(c Command) Code {
 		return m.lease(c)
 	case ruleset.Create, ruleset.Delete, ruleset.DeleteAll:
 		return m.rule(c)
-	case relays.Accept, relays.Try, relays.Settle:
+	case relays.Accept, relays.Introduced, relays.Try, relays.Settle:
 		return m.relay(c)
 	case ironicports.PutPorts, introspection.PutInspected, doors.PassOpen, doors.PassClosed, doors.AddressTaken,
 		doors.AddressReleased:

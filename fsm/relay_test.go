@@ -254,6 +254,36 @@ func TestRelayAcceptedAfterAnAttempt(t *testing.T) {
 	}
 }
 
+// What the peer that accepted a document learned of its own attempt holds until a leader tries,
+// and once; before log version 3 it is not in the log.
+func TestRelayIntroduced(t *testing.T) {
+	for outcome, want := range map[relays.Outcome]relays.Relay{
+		relays.OutcomeTaken: {State: relays.Taken, Node: nodeB}, relays.OutcomeLost: {State: relays.Pending, Doubt: true},
+		relays.OutcomeAgain: {State: relays.Pending}, relays.OutcomeRefused: {}, relays.OutcomeAbsent: {},
+	} {
+		r := leading(t)
+		of := relayedOf(t, r.must(relays.Accept{Document: pack(t, "d"), Timeout: time.Minute, Tried: relays.OutcomeLost}))
+		c := relays.Introduced{Sequence: of.Sequence, Try: 1, Outcome: outcome, Reason: "because", Node: want.Node}
+		r.must(c)
+		got, kept := r.view().Relay(of.Sequence)
+		if kept != (want.State != 0) || got.State != want.State || got.Doubt != want.Doubt && got.State == relays.Pending ||
+			got.Node != want.Node {
+			t.Errorf("introduced: outcome %d: %+v", outcome, got)
+		}
+		if got.State == relays.Pending {
+			r.tried(of)
+		}
+		c.Outcome = relays.OutcomeTaken
+		if res := r.do(Header{}, c); res.Code != Conflict && (res.Code != NotFound || kept) {
+			t.Errorf("introduced: outcome %d, and a late word: %v", outcome, res)
+		}
+		r.older("a", 2)
+		if err := r.view().Admits(c); err == nil || !strings.Contains(err.Error(), "log version 3") {
+			t.Errorf("introduced: %v", err)
+		}
+	}
+}
+
 // A restored state does not know of attempts that came after it.
 func TestRefoundDoubtsRelays(t *testing.T) {
 	r := leading(t)
@@ -298,12 +328,16 @@ func (m *model) relay(c Command) Code {
 	}
 	var sequence fencing.Token
 	settle, settles := c.(relays.Settle)
-	if settles {
+	introduced, introduces := c.(relays.Introduced)
+	switch {
+	case settles:
 		sequence = settle.Sequence
-	} else {
+	case introduces:
+		sequence = introduced.Sequence
+	default:
 		sequence = c.(relays.Try).Sequence
 	}
-	if m.header.Token == 0 {
+	if m.header.Token == 0 && !introduces {
 		return Refused
 	}
 	i := slices.IndexFunc(m.relays,
@@ -312,12 +346,20 @@ func (m *model) relay(c Command) Code {
 		return NotFound
 	}
 	r := m.relays[i]
-	if r.State != relays.Pending ||
+	if r.State != relays.Pending || introduces && (introduced.Try != r.Tries || r.Open || !r.Doubt) ||
 		settles && (settle.Try != r.Tries || !r.Open && settle.Outcome != relays.OutcomeGiveUp) {
 		return Conflict
 	}
-	if settles {
+	switch {
+	case settles:
 		m.settleRelay(r, settle)
+		return OK
+	case introduces && (introduced.Outcome == relays.OutcomeRefused || introduced.Outcome == relays.OutcomeAbsent):
+		m.relays = slices.Delete(m.relays, i, i+1)
+		return OK
+	case introduces:
+		r.Doubt = introduced.Outcome != relays.OutcomeAgain
+		m.settleRelay(r, relays.Settle(introduced))
 		return OK
 	}
 	r.Doubt, r.Open, r.Tries = r.Doubt || r.Open, true, r.Tries+1
@@ -433,12 +475,16 @@ func (m *machine) ofRelay(t *rapid.T) Command {
 	if rapid.Bool().Draw(t, "try") {
 		return relays.Try{Sequence: r.Sequence}
 	}
-	return relays.Settle{
+	settle := relays.Settle{
 		Sequence: r.Sequence, Try: r.Tries - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "back"), Reason: "because",
 		Keep:    5 * time.Second,
 		Node:    rapid.SampledFrom([]string{"", nodeB}).Draw(t, "of"),
 		Outcome: relays.Outcome(rapid.IntRange(int(relays.OutcomeTaken), int(relays.OutcomeGiveUp)).Draw(t, "outcome")),
 	}
+	if rapid.Bool().Draw(t, "introduced") {
+		return relays.Introduced(settle)
+	}
+	return settle
 }
 
 func TestRelaysAreValidated(t *testing.T) {
@@ -453,7 +499,7 @@ func TestRelaysAreValidated(t *testing.T) {
 		relays.Settle{}, relays.Settle{Outcome: relays.OutcomeGiveUp + 1, Reason: "x"},
 		relays.Settle{Outcome: relays.OutcomeLost},
 		relays.Settle{Outcome: relays.OutcomeLost, Reason: long}, relays.Settle{Outcome: relays.OutcomeTaken, Keep: -1},
-		relays.Settle{Outcome: relays.OutcomeTaken, Node: "x"},
+		relays.Settle{Outcome: relays.OutcomeTaken, Node: "x"}, relays.Introduced{},
 	} {
 		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
 			t.Errorf("%+v: %v", c, err)

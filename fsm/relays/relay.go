@@ -1,6 +1,6 @@
 // Package relays holds the documents of ramdisks that are handed on to Ironic.
 //
-// The commands: [Accept], [Try] and [Settle].
+// The commands: [Accept], [Introduced], [Try] and [Settle].
 package relays
 
 import (
@@ -20,6 +20,7 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(90, "accept relay", applyAccept).From(2),
 		entry.NewVerb(91, "try relay", applyTry).ByLeader().From(2),
 		entry.NewVerb(92, "settle relay", applySettle).ByLeader().From(2),
+		entry.NewVerb(93, "introduce relay", applyIntroduced).From(3),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('x', "relays", func(t Txn) table.Of[Relay] { return t.bySequence }, Txn.indexRelay),

@@ -177,11 +177,33 @@ func applySettle(t Txn, c Settle) entry.Result {
 	case r.State != Pending, r.Tries != c.Try, !r.Open && c.Outcome != OutcomeGiveUp:
 		return entry.Refuse(entry.Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
 	}
-	if r.Node == "" && c.Node != "" {
-		r.Node = c.Node
-		t.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
-	}
 	r = t.settled(r, c)
+	t.putRelay(r)
+	return entry.Answer(r)
+}
+
+// Introduced says how the one attempt ended that the peer made which accepted a document with
+// OutcomeLost: it committed the document first, so that one that dies meanwhile leaves a relay in
+// doubt. What Ironic has no use for is kept no longer, as the peer passes Ironic's answer on. Its
+// Value is the Relay.
+type Introduced Settle
+
+// Validate implements Command.
+func (c Introduced) Validate() error { return Settle(c).Validate() }
+
+func applyIntroduced(t Txn, c Introduced) entry.Result {
+	r, ok := t.bySequence.Get(table.TokenKey(c.Sequence))
+	switch {
+	case !ok:
+		return entry.Refuse(entry.NotFound, "there is no relay %v", c.Sequence)
+	case r.State != Pending, r.Tries != c.Try, r.Open, !r.Doubt:
+		return entry.Refuse(entry.Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
+	case c.Outcome == OutcomeRefused, c.Outcome == OutcomeAbsent:
+		t.dropRelay(r)
+		return entry.Answer(r)
+	}
+	r.Doubt = c.Outcome != OutcomeAgain
+	r = t.settled(r, Settle(c))
 	t.putRelay(r)
 	return entry.Answer(r)
 }
@@ -190,6 +212,10 @@ func applySettle(t Txn, c Settle) entry.Result {
 // no such document means that it has it, where the answer to an earlier attempt
 // was lost; else it may begin to wait, for a moment.
 func (t Txn) settled(r Relay, c Settle) Relay {
+	if r.Node == "" && c.Node != "" {
+		r.Node = c.Node
+		t.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
+	}
 	r.Open, r.Reason = false, c.Reason
 	if c.Outcome != OutcomeAbsent && c.Outcome != OutcomeGiveUp {
 		r.Absent = 0
