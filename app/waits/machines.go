@@ -201,6 +201,8 @@ func (j judge) relay(r relays.Relay) api.Wait {
 		what = "the leader does not reach it"
 	case r.Open:
 		what = "a try is under way, or its answer was lost"
+	case r.Doubt && r.Node == "":
+		what = "its answer was lost: it may have enrolled the machine, and shows no port of it yet"
 	case r.Absent != 0:
 		what = "it waits for no data of this machine now"
 	case r.Reason != "":

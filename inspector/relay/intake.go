@@ -50,7 +50,7 @@ type Intake struct {
 // they are in the state. A machine without such a port, or with such a card that leads to
 // its BMC alone, only Ironic finds, by the
 // address of its BMC, or discovers: so Ironic is asked at once. If it does not
-// answer, the document is kept all the same and its sender is told no UUID. A document that
+// answer, the document stays and its sender is told no UUID. A document that
 // comes again is the same delivery, unless Ironic waits for its node again.
 func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Machine) (ironic.InbandAnswer, error) {
 	packed, err := r.Packer.Pack(c.Body)
@@ -72,7 +72,11 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 	if earlier, ok := v.RelayRepeated(packed.Hash); ok {
 		accept.Node = cmp.Or(earlier.Node, accept.Node)
 		wanted := inspectedSince(v, accept.Node, earlier.Sequence) // then the earlier one never reaches Ironic
-		if earlier.State != relays.Pending {
+		switch {
+		case earlier.State == relays.Pending:
+		case accept.Node == "": // else Ironic may have enrolled the machine by the earlier one
+			wanted = earlier.State == relays.Failed && !earlier.Doubt
+		default:
 			wanted, accept.Unsure = r.awaits(ctx, accept.Node)
 		}
 		if !wanted {
@@ -94,9 +98,6 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 // they do where Ironic does not say: then it is handed on, and Ironic, which takes only what it
 // waits for, decides. unsure says that it was so.
 func (r *Intake) awaits(ctx context.Context, node string) (wanted, unsure bool) {
-	if node == "" {
-		return true, true
-	}
 	ctx, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
 	for {
@@ -118,13 +119,34 @@ func (r *Intake) awaits(ctx context.Context, node string) (wanted, unsure bool) 
 }
 
 // introduce asks Ironic for its answer to a document whose node is not known
-// here, and keeps the document unless Ironic refuses it.
+// here, and keeps the document unless Ironic refuses it. Ironic may enrol the machine by it,
+// so the document is in the log before it is sent: who dies or gives up leaves it in doubt, and
+// then no peer sends it again before Ironic shows a port of the machine.
 func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept relays.Accept) (ironic.InbandAnswer,
 	error) {
+	var kept relays.Relayed
+	if r.Log.View().Admits(relays.Introduced{}) == nil {
+		var err error
+		accept.Tried = relays.OutcomeLost
+		if kept, err = r.commitAccept(ctx, accept); err != nil {
+			return ironic.InbandAnswer{}, err
+		}
+		if kept.Joined { // another peer asks Ironic
+			return Accepted(kept.Node)
+		}
+	}
 	asking, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
 	answer, err := r.Inband.Continue(asking, c)
 	outcome, reason := outcomeOf(answer, err)
+	outcome = enrolling(outcome, answer)
+	if err := r.commitIntroduced(ctx, accept, kept, relays.Introduced{Sequence: kept.Sequence, Try: 1, Outcome: outcome,
+		Reason: reason, Keep: accept.Keep, Node: nodeIn(answer.Body)}); err != nil {
+		r.Logger.Warn("store relayed document failed", "source", accept.Source, "err", err)
+		if kept.Sequence.IsZero() && outcome != relays.OutcomeTaken { // no log has it
+			return ironic.InbandAnswer{}, err
+		}
+	}
 	switch outcome {
 	case relays.OutcomeRefused:
 		r.Limited.Warn("Ironic refused callback of unknown node", "source", accept.Source, "reason", reason)
@@ -135,35 +157,52 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept rela
 		}
 		return answer, nil
 	case relays.OutcomeTaken:
-		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
-		if _, err := r.acceptRelay(ctx, accept); err != nil { // for the record alone
-			r.Logger.Warn("store relayed document failed", "node", accept.Node, "err", err)
-		}
 		return answer, nil
-	case relays.OutcomeLost:
-		accept.Tried = outcome
 	}
-	r.Limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason",
+	r.Limited.Info("Ironic gave no answer: callback of unknown node stored for relay", "source", accept.Source, "reason",
 		reason)
-	return r.acceptRelay(ctx, accept)
+	return Accepted("")
 }
 
-// acceptRelay commits a document, if there is room for it. A refusal that is
-// known beforehand costs no entry of the log.
+// commitIntroduced commits how Ironic answered a document that it was asked about. A cluster whose log
+// does not know that yet keeps what is not refused now, for the first time.
+func (r *Intake) commitIntroduced(ctx context.Context, accept relays.Accept, kept relays.Relayed,
+	c relays.Introduced) error {
+	if !kept.Sequence.IsZero() {
+		_, err := inspector.Commit(ctx, r.Do, c)
+		return err
+	}
+	switch c.Outcome {
+	case relays.OutcomeRefused, relays.OutcomeAbsent:
+		return nil
+	case relays.OutcomeTaken, relays.OutcomeLost:
+		accept.Tried, accept.Node = c.Outcome, c.Node
+	}
+	_, err := r.commitAccept(ctx, accept)
+	return err
+}
+
+// acceptRelay commits a document and lets its sender go on.
 func (r *Intake) acceptRelay(ctx context.Context, c relays.Accept) (ironic.InbandAnswer, error) {
-	if err := r.Log.View().RelayRoom(c); err != nil {
-		r.Limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
-		return ironic.InbandAnswer{}, err
-	}
-	res, err := inspector.Commit(ctx, r.Do, c)
-	var relayed relays.Relayed
-	if err == nil {
-		err = res.Decode(&relayed)
-	}
+	relayed, err := r.commitAccept(ctx, c)
 	if err != nil {
 		return ironic.InbandAnswer{}, err
 	}
 	return Accepted(relayed.Node)
+}
+
+// commitAccept commits a document, if there is room for it. A refusal that is
+// known beforehand costs no entry of the log.
+func (r *Intake) commitAccept(ctx context.Context, c relays.Accept) (relayed relays.Relayed, err error) {
+	if err := r.Log.View().RelayRoom(c); err != nil {
+		r.Limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
+		return relayed, err
+	}
+	res, err := inspector.Commit(ctx, r.Do, c)
+	if err == nil {
+		err = res.Decode(&relayed)
+	}
+	return relayed, err
 }
 
 // Pass gives a ramdisk Ironic's own answer. That Ironic cannot be asked, or does

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,17 +78,25 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 	return outcome, inspector.Clip(answer.Reason)
 }
 
+// enrolling is outcomeOf of a machine of which Ironic shows no port: Ironic may have enrolled it before
+// it found the conductor busy or the node locked, and enrols it again by each document.
+func enrolling(outcome relays.Outcome, answer ironic.InbandAnswer) relays.Outcome {
+	switch answer.Status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusServiceUnavailable:
+		return relays.OutcomeLost
+	}
+	return outcome
+}
+
 // outdated says how an attempt ends before a byte is sent, and why, "" if Ironic may have the
 // document. Ironic takes what it is sent for the inspection that it waits with, so the document of
 // an earlier one must not reach it, nor an older one of this in the place of a newer. In doubt the
-// document may be the one that Ironic has: of two, only Ironic tells which.
-func outdated(v fsm.View, r relays.Relay, data []byte) (outcome relays.Outcome, why string) {
-	node := r.Node
-	if node == "" { // perhaps a port names it by now
-		node = ownerOf(v, data)
-	}
+// document may be the one that Ironic has: of two, only Ironic tells which. owner is the node whose
+// ports name the machine now, "" for none.
+func outdated(v fsm.View, r relays.Relay, owner string) (outcome relays.Outcome, why string) {
+	node := cmp.Or(r.Node, owner)
 	if node == "" {
-		return 0, ""
+		return repeated(v, r)
 	}
 	if inspectedSince(v, node, r.Sequence) {
 		if r.Doubt {
@@ -100,8 +109,30 @@ func outdated(v fsm.View, r relays.Relay, data []byte) (outcome relays.Outcome, 
 			return relays.OutcomeRefused, "the node has sent a newer document, which Ironic gets in its place"
 		}
 	}
+	if owner == "" {
+		return repeated(v, r)
+	}
 	return 0, ""
 }
+
+// repeated is outdated of a machine that no port names, which Ironic may enrol by each document: it
+// gets none a second time.
+func repeated(v fsm.View, r relays.Relay) (outcome relays.Outcome, why string) {
+	switch {
+	case r.Doubt && r.Deadline > v.Now():
+		return relays.OutcomeAgain, perhapsEnrolled
+	case r.Doubt:
+		return relays.OutcomeRefused, perhapsEnrolled
+	case !r.After.IsZero():
+		return relays.OutcomeAbsent, "Ironic shows no port of the machine"
+	}
+	return 0, ""
+}
+
+// perhapsEnrolled is why Ironic does not get a document a second time.
+const perhapsEnrolled = "Ironic may have enrolled the machine, and shows no port with one of its MACs, so the document is " +
+	"not sent again: delete the new node, if 'baremetal node list --provision-state enroll' shows one without ports, and " +
+	"boot the machine again"
 
 // earlierInspection is why Ironic does not get a document.
 const earlierInspection = "it is of an earlier inspection: Ironic began another one of the node after it came"

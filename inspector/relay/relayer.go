@@ -106,14 +106,27 @@ func (w *relaying) beginDue(ctx context.Context) {
 		}
 		w.running.Go(func() {
 			pause := relayLast
-			if overdue {
+			switch unproven := w.unproven(v, r); {
+			case unproven && !overdue: // no attempt, and no entry of the log
+				pause = min(relayLast, r.Deadline.Sub(v.Now()))
+			case overdue && !unproven:
 				w.commitAttempt(ctx, r, relays.OutcomeGiveUp, inspector.Clip(cmp.Or(r.Reason, why)), "")
-			} else {
+			default:
 				pause = w.attempt(ctx, r.Sequence)
 			}
 			w.release(r.Sequence, pause)
 		})
 	}
+}
+
+// unproven reports whether Ironic may have enrolled the machine that sent a document, which no port
+// proves yet.
+func (w *relaying) unproven(v fsm.View, r relays.Relay) bool {
+	if !r.Open && !r.Doubt {
+		return false
+	}
+	document, err := inspector.Load(w.Packer, v, r.Document)
+	return err == nil && ownerOf(v, document) == ""
 }
 
 // engage takes a document in hand if it is due and there is room.
@@ -172,7 +185,8 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		w.commitAttempt(ctx, r, relays.OutcomeAgain, inspector.Clip(err.Error()), "")
 		return 0
 	}
-	if outcome, why := outdated(w.Log.View(), r, document); why != "" {
+	owner := ownerOf(w.Log.View(), document)
+	if outcome, why := outdated(w.Log.View(), r, owner); why != "" {
 		w.commitAttempt(ctx, r, outcome, why, "")
 		return 0
 	}
@@ -187,7 +201,10 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		return 0 // the next leader takes it for lost
 	}
 	outcome, reason := outcomeOf(answer, err)
-	w.commitAttempt(ctx, r, outcome, reason, nodeIn(answer.Body))
+	if owner == "" {
+		outcome = enrolling(outcome, answer)
+	}
+	w.commitAttempt(ctx, r, outcome, reason, cmp.Or(nodeIn(answer.Body), owner))
 	if answer.Absent {
 		return relayAbsent
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/test/inspecttest"
@@ -82,8 +83,8 @@ func TestRelayOfARepeatWhileIronicDoesNotSay(t *testing.T) {
 	})
 }
 
-// A document of a machine that no port names is Ironic's to tell: the same again is a repeat
-// where Ironic waits for none.
+// Whose document it is that a machine without a port sent, a port tells that Ironic has meanwhile: the
+// same again is a repeat where Ironic waits for none, and is kept where it does.
 func TestRelayOfAnUnknownNodeAgain(t *testing.T) {
 	inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
 		body := inspecttest.Callback(inspecttest.MacB, "")
@@ -96,14 +97,20 @@ func TestRelayOfAnUnknownNodeAgain(t *testing.T) {
 			return string(got.Body)
 		}
 		post()
-		e.on(nil)
-		o.Leads(func() { o.Settles(time.Minute) }) // 404 says that Ironic has it, and not whose it is
-		if got := post(); got != `{"uuid":null}` {
-			t.Errorf("a repeat: %s", got)
+		if got := post(); got != `{"uuid":null}` || e.sent() != 1 {
+			t.Errorf("a repeat: %s, %d posts", got, e.sent())
 		}
+		e.on(nil)
+		leads(o, ironicports.PutPorts{Ports: []ironicports.Port{{ID: "q", MAC: inspecttest.MacB, Node: inspecttest.NodeB}}})
+		o.Leads(func() { o.Settles(time.Minute) })
 		e.awaits(inspecttest.MacB, inspecttest.NodeB)
+		o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) { n.UUID, n.Provision = inspecttest.NodeB, ironic.InspectWait })
 		if got := post(); !strings.Contains(got, inspecttest.NodeB) {
 			t.Errorf("inspection-apart: after a new inspection: %s", got)
+		}
+		o.Leads(func() { o.Settles(time.Minute) })
+		if len(e.waiting) != 1 {
+			t.Errorf("inspection-apart: Ironic waits for %v", e.waiting)
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -209,11 +208,8 @@ func agentSite(c *Cluster, machines int) *Site {
 	conf.ContinueInspection = config.ContinueRelay
 	s := NewSite(c, machines, conf)
 	s.expectAll()
-	var ports []ironicports.Port
-	for _, node := range s.Nodes() {
-		ports = append(ports, ironicports.Port{ID: node, MAC: s.Machine(node).MAC, Node: node})
-	}
-	c.Duties = func(*Peer) []leader.Duty { return []leader.Duty{portLister{ports}} }
+	s.show(s.Nodes()...)
+	c.Duties = func(*Peer) []leader.Duty { return []leader.Duty{portLister{s}} }
 	return s
 }
 

@@ -34,6 +34,7 @@ type Site struct {
 	powered   []time.Time // when a machine was powered on
 	// expects are the callbacks that Ironic waits for itself, by node.
 	expects map[string]*expected
+	shown   map[string]bool // the nodes of which Ironic shows the ports
 }
 
 // Trouble decides how much longer a call about a node takes and whether it

@@ -13,7 +13,6 @@ import (
 	"github.com/trivet-ha/trivet/app/waits"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -178,12 +177,11 @@ func TestWaitsOfRelayAndAbort(t *testing.T) {
 	SimulateSite(t, 3, 912, func(c *Cluster) *Site {
 		s := NewSite(c, 3, conf.Inspection)
 		s.expectAll()
-		var ports []ironicports.Port
 		for _, node := range s.Nodes() {
 			s.Machine(node).Silent = true
-			ports = append(ports, ironicports.Port{ID: node, MAC: s.Machine(node).MAC, Node: node})
 		}
-		c.Duties = func(*Peer) []leader.Duty { return []leader.Duty{portLister{ports}} }
+		s.show(s.Nodes()...)
+		c.Duties = func(*Peer) []leader.Duty { return []leader.Duty{portLister{s}} }
 		return s
 	}, func(c *Cluster, s *Site) {
 		c.settle(0)

@@ -1,0 +1,109 @@
+package relay_test
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/test/inspecttest"
+)
+
+// discovering is an Ironic that enrols each machine that it has no port of, before it looks for a
+// worker, as Ironic 39 does.
+type discovering struct {
+	mu       sync.Mutex
+	enrolled int
+	ports    bool          // the hooks are through
+	takes    time.Duration // to answer
+	busy     bool          // no conductor has a free worker
+}
+
+func (d *discovering) Continue(ctx context.Context, _ ironic.InbandCall) (ironic.InbandAnswer, error) {
+	d.mu.Lock()
+	known, takes, busy := d.ports, d.takes, d.busy
+	if !known {
+		d.enrolled++
+	}
+	d.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ironic.InbandAnswer{}, &ironic.Error{Message: "no answer from Ironic", Err: ctx.Err()}
+	case <-time.After(takes): // in a bubble
+	}
+	switch {
+	case known: // in enroll, which waits for nothing
+		return ironic.InbandAnswer{Status: http.StatusNotFound, Reason: "Resource could not be found.", Absent: true}, nil
+	case busy:
+		return ironic.InbandAnswer{Status: http.StatusServiceUnavailable, Reason: "no free conductor workers"}, nil
+	}
+	return ironic.InbandAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + inspecttest.NodeB + `"}`)}, nil
+}
+
+// One document enrols a machine once, whatever its one attempt meets; the relay ends as Ironic's
+// ports show, or says where to look.
+func TestRelayEnrolsAMachineOnce(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		ironic  *discovering
+		kill    time.Duration // the first peer dies after it, and the ramdisk posts to the next; 0: none
+		outage  bool          // the leader makes the attempt
+		ports   time.Duration // after which Ironic shows the port of its MAC; 0: never
+		state   relays.State
+		because string
+	}{
+		{name: "at once", ironic: &discovering{}, ports: time.Hour, state: relays.Taken},
+		{name: "an answer after 12 s", ironic: &discovering{takes: 12 * time.Second}, ports: 20 * time.Second,
+			state: relays.Taken, because: "the answer was lost"},
+		{name: "after 35 s, with ports after 3 min", ironic: &discovering{takes: 35 * time.Second}, ports: 3 * time.Minute,
+			state: relays.Taken, because: "the answer was lost"},
+		{name: "after 12 s, without ports", ironic: &discovering{takes: 12 * time.Second},
+			state: relays.Failed, because: "Ironic may have enrolled the machine"},
+		{name: "no worker", ironic: &discovering{busy: true},
+			state: relays.Failed, because: "Ironic may have enrolled the machine"},
+		{name: "no worker, for the leader", ironic: &discovering{busy: true}, outage: true,
+			state: relays.Failed, because: "Ironic may have enrolled the machine"},
+		{name: "the peer is killed", ironic: &discovering{takes: time.Second}, kill: 500 * time.Millisecond,
+			ports: time.Minute, state: relays.Taken, because: "the answer was lost"},
+	} {
+		inRelay(t, func(o *inspecttest.Rig, _ *inspecttest.Service, e *otherIronic) {
+			o.Handover = c.ironic
+			if c.outage {
+				e.on(func(bool) (int, error) { return unsent() })
+				o.Handover = e
+			}
+			ctx, cancel := context.WithTimeout(o.Ctx, cmp.Or(c.kill, time.Minute))
+			defer cancel()
+			call := ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))}
+			_, err := o.Service().ContinueInspection(ctx, call)
+			if r := o.RaftLog.Truth().RelaysPending(); c.kill > 0 && r != 1 || c.kill == 0 && err != nil {
+				t.Errorf("enrolled-once: %s: %d relays are in the log: %v", c.name, r, err)
+			}
+			for range 3 {
+				posts(o, o.Service(), string(call.Body))
+			}
+			o.Handover = c.ironic
+			o.Leads(func() { time.Sleep(c.ports) }) // in a bubble
+			if c.ports != 0 {
+				c.ironic.ports = true
+				leads(o, ironicports.PutPorts{
+					Ports: []ironicports.Port{{ID: "q", MAC: inspecttest.MacB, Node: inspecttest.NodeB}}})
+			}
+			o.Leads(func() {
+				r := o.Settles(20 * time.Minute)
+				if r.State != c.state || !strings.Contains(r.Reason, c.because) || c.ports != 0 && r.Node != inspecttest.NodeB {
+					t.Errorf("enrolled-once: %s: %+v", c.name, r)
+				}
+			})
+			if c.ironic.enrolled != 1 {
+				t.Errorf("enrolled-once: %s: Ironic has %d nodes of one document", c.name, c.ironic.enrolled)
+			}
+		})
+	}
+}
