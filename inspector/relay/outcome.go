@@ -151,7 +151,8 @@ func ownerOf(v fsm.View, data []byte) string {
 	if err != nil {
 		return "" // Ironic says what is wrong with it
 	}
-	return identify.Of(parsed).PortOwner(v)
+	m, _ := identify.OfInband(parsed) // as when it came; the zero Machine has no owner
+	return m.PortOwner(v)
 }
 
 // passing reports whether Ironic took nothing and may say otherwise if it is asked again: the
