@@ -68,10 +68,11 @@ const (
 // results of requests. A lease that was held is granted to no other holder before
 // its old end. What is recorded stays. Requests that were claimed are free again.
 // Who has a door open is not known any more, and the ports are no complete pull
-// until the next one. What waits for its machine past its time-out by the wall clock
-// ends. Open remediations wait for an operator. Events and values of
-// entries that are not proven to have been committed get names of the new history:
-// under the name that they had, clients may have read something else.
+// until the next one. Introspections and relays past their time by the wall clock end,
+// with their requests and without a power command. Open remediations wait for an
+// operator. Events and values of entries that are not proven to have been committed get
+// names of the new history: under the name that they had, clients may have read
+// something else.
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
@@ -85,6 +86,7 @@ func (s *State) Refound(r Refound) error {
 	}
 	d.revokeAll()
 	nodesOf(d.txn()).Outdate(r.UnixMillis)
+	relaysOf(d.txn()).Outdate(r.UnixMillis)
 	certain := d.shared.Position.Index - min(r.Uncommitted, d.shared.Position.Index)
 	known := fencing.At(d.shared.Cluster.Base, certain)
 	d.shared.Cluster.Base = first - r.Index

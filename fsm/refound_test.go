@@ -11,11 +11,12 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
-	for name, millis := range map[string]int64{"clock ahead": 1_800_000_000_000, "clock at zero": 0, "clock before": -5} {
+	for name, millis := range map[string]int64{"clock ahead": 1_700_000_001_000, "clock at zero": 0, "clock before": -5} {
 		t.Run(name, func(t *testing.T) {
 			r := busy(t)
 			before := r.view()
@@ -187,5 +188,71 @@ func TestRefoundEndsWhatWaitsForMachines(t *testing.T) {
 			t.Errorf("restored-whitelist: %v after it began its node boots: %t, and is %v (%q); what Ironic inspected boots: %t",
 				c.passed, v.Allowed(macN(1)), rec.State, rec.Error, v.Allowed(macN(2)))
 		}
+	}
+}
+
+// What a history of a week ago had under way moves no machine: it ends, with its requests, and
+// without a power command. Data of a callback that no worker had is kept.
+func TestRefoundEndsWhatWasUnderWay(t *testing.T) {
+	ended := []string{"starting", "asked again", "called", "processing", "complete", "aborting"}
+	for _, passed := range []time.Duration{time.Second, 7 * 24 * time.Hour} {
+		for at, name := range ended {
+			t.Run(name+" "+passed.String(), func(t *testing.T) {
+				r := newRig(t)
+				r.leads("a")
+				r.underWay(at)
+				relay := r.relayed(nodeB, "late")
+				before, queued := r.record(nodeA), r.view().QueueLength()
+				r.wall += passed.Milliseconds() // of the wall; cluster time stands still
+				r.refound(Refound{Index: r.index, NewIncarnation: true, UnixMillis: r.wall, Survivor: "a"})
+				rec := r.record(nodeA)
+				handed, _ := r.view().Relay(relay.Sequence)
+				if passed < time.Minute {
+					if rec.State != before.State || r.view().QueueLength() != queued || handed.State != relays.Pending {
+						t.Errorf("restored-in-time: is %v with %d requests, relay %v", rec.State, r.view().QueueLength(), handed.State)
+					}
+					return
+				}
+				if rec.State.Active() || r.view().QueueLength() != 0 || r.view().Allowed(macA) {
+					t.Errorf("restored-under-way: is %v, %d requests are queued, its machine boots: %t", rec.State,
+						r.view().QueueLength(), r.view().Allowed(macA))
+				}
+				if wantDone := name == "complete"; wantDone != (rec.State == introspection.NodeFinished) {
+					t.Errorf("restored-under-way: is %v (%s)", rec.State, rec.Error)
+				}
+				if kept := pack(t, "doc").Hash; name == "called" && rec.Unprocessed != kept {
+					t.Errorf("restored-callback: its data is %v, want %v", rec.Unprocessed, kept)
+				}
+				if handed.State != relays.Failed || handed.EndedMillis != r.wall {
+					t.Errorf("restored-relay: is %v (%s)", handed.State, handed.Reason)
+				}
+				if _, err := Read(bytes.NewReader(snapshot(t, r.view()))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// underWay brings node A to one of the places where a request for it is queued or claimed.
+func (r *rig) underWay(at int) {
+	r.t.Helper()
+	session := r.session("a")
+	switch at {
+	case 0:
+		r.start(nodeA, macA)
+	case 1: // a worker failed, and was lost before its request was consumed
+		r.start(nodeA, macA)
+		r.must(introspection.Advance{Claim: r.claim(session).Claim.Hold(), Event: introspection.EventError, Error: "no power"})
+	case 2:
+		r.called(session, nodeA, "doc")
+	case 3:
+		r.processing(session, nodeA, "doc")
+	case 4:
+		c := r.processing(session, nodeA, "doc")
+		r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "power off", Answer: introspection.Answer{Status: 200}})
+	case 5:
+		r.waiting(session, nodeA, macA)
+		r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
 	}
 }

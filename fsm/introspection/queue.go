@@ -286,20 +286,3 @@ func (t Txn) Revoke() {
 	}
 	t.throttle = throttle{}
 }
-
-// Outdate takes from the whitelist, in a history that goes on after it stood still, what cannot
-// boot for an introspection any more: what waits for its machine past its time-out by the wall
-// clock ends, and what Ironic inspects is recorded when it is asked again.
-func (t Txn) Outdate(wallMillis int64) {
-	for _, i := range t.nodes.inspected.All() {
-		t.nodes.inspect(Inspected{Node: i.Node}, false, t.Position.Index)
-	}
-	for _, r := range t.nodes.records.All() {
-		limit := r.Deadline.Sub(r.Started).Milliseconds()
-		if r.State == NodeWaiting && r.StartedMillis+limit < wallMillis && len(t.QueueOf(r.Node)) == 0 {
-			r = t.move(r, EventTimeout, NodeError, textTimeout)
-			r.FinishedMillis = wallMillis
-			t.putRecord(r, blobs.Packed{})
-		}
-	}
-}

@@ -245,6 +245,19 @@ func (t Txn) Doubt() {
 	}
 }
 
+// Outdate ends, in a history that goes on after it stood still, what is pending past its time by the
+// wall clock: what Ironic inspects now is another inspection.
+func (t Txn) Outdate(wallMillis int64) {
+	for key := range t.pending.All() {
+		r, _ := t.bySequence.Get(key)
+		if r.AcceptedMillis+r.Deadline.Sub(r.Accepted).Milliseconds() < wallMillis {
+			r = t.endRelay(r, Failed, textLate+cmp.Or(r.Reason, "no answer"), 0)
+			r.EndedMillis = wallMillis
+			t.putRelay(r)
+		}
+	}
+}
+
 // DropOverdue ends the time of those that are kept no longer, after a leap
 // of cluster time that no entry made.
 func (t Txn) DropOverdue() {

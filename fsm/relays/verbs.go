@@ -208,6 +208,9 @@ func applyIntroduced(t Txn, c Introduced) entry.Result {
 	return entry.Answer(r)
 }
 
+// textLate begins the reason of a relay whose time is over; what was said last follows.
+const textLate = "Ironic did not take it in time; last: "
+
 // settled is what the end of an attempt makes of a relay. That Ironic waits for
 // no such document means that it has it, where the answer to an earlier attempt
 // was lost; else it may begin to wait, for a moment.
@@ -226,7 +229,7 @@ func (t Txn) settled(r Relay, c Settle) Relay {
 	case OutcomeRefused:
 		return t.endRelay(r, Failed, c.Reason, c.Keep)
 	case OutcomeGiveUp:
-		return t.endRelay(r, Failed, fmt.Sprintf("Ironic did not take it in time; last: %s", c.Reason), c.Keep)
+		return t.endRelay(r, Failed, textLate+c.Reason, c.Keep)
 	case OutcomeLost:
 		r.Doubt = true
 	case OutcomeAbsent:
