@@ -3,6 +3,7 @@ package firewall
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -32,6 +33,11 @@ const (
 	inspectedChunk = 100 // nodes in one entry
 	// inspectedTold is for how long looks fail until Err tells it.
 	inspectedTold = 15 * time.Second
+	// inspectedKept is for how long what was read boots if it cannot be read again: as long as
+	// an introspection here may last. It is said to the log every inspectedSaid, while
+	// machines are let in.
+	inspectedKept = 15 * time.Minute
+	inspectedSaid = time.Minute
 )
 
 // Inspections says what Ironic itself inspects.
@@ -44,9 +50,9 @@ type Inspections interface {
 }
 
 // Follow is the leader's duty that lets machines boot which Ironic itself
-// inspects, as the HA specification has it for introspections here. A list of nodes
-// that fails changes nothing; a node whose ports cannot be listed stays as it is, and
-// keeps no other one waiting.
+// inspects, as the HA specification has it for introspections here. While the list of
+// nodes fails, those of the last one are let in for inspectedKept; a node whose ports
+// cannot be listed stays as it is, and keeps no other one waiting.
 type Follow struct {
 	ironic Inspections // nil: nothing may boot but for introspections here
 	log    Log
@@ -55,6 +61,7 @@ type Follow struct {
 	looks int                   // belongs to Run
 	asked map[string]portsAsked // belongs to Run: nodes of the newest list
 	seen  fencing.Token         // belongs to Run: newest entry before that list; zero: there is none
+	said  time.Time             // belongs to Run: when this leadership said last for how long they are let in
 
 	mu     sync.Mutex
 	err    error     // of the newest look
@@ -101,9 +108,9 @@ func (f *Follow) set(err error) {
 // Run looks until ctx ends. A failure is logged once and tried again. One
 // goroutine calls it.
 func (f *Follow) Run(ctx context.Context, a Authority) error {
-	f.looks, f.asked, f.seen = 0, make(map[string]portsAsked), 0
+	f.looks, f.asked, f.seen, f.said = 0, make(map[string]portsAsked), 0, time.Time{}
 	defer f.set(nil) // the next leader looks
-	failed := false
+	failed, ended := false, false
 	for range pace.Every(ctx, inspectedEvery) {
 		err := f.once(ctx, a)
 		if ctx.Err() != nil {
@@ -112,11 +119,15 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 		f.set(err)
 		switch {
 		case err != nil && !failed:
-			f.logger.Warn("read from Ironic which nodes it inspects failed, keeping those that could not be read", "err", err)
+			f.logger.Warn("read from Ironic which nodes it inspects failed, keeping those that could not be read",
+				"for", inspectedKept, "err", err)
+		case errors.Is(err, errInspectedEnded) && !ended:
+			f.logger.Warn("no machine is let in for Ironic's own inspections: the nodes were not read for too long",
+				"for", inspectedKept, "err", err)
 		case err == nil && failed:
 			f.logger.Info("nodes in inspection are listed again")
 		}
-		failed = err != nil
+		failed, ended = err != nil, errors.Is(err, errInspectedEnded)
 		if f.ironic == nil && !failed {
 			<-ctx.Done() // nothing is left to take back
 			return nil
@@ -139,7 +150,12 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 		defer cancel()
 		var err error
 		if listed, err = f.ironic.Inspected(limited); err != nil {
-			return fmt.Errorf("list the nodes: %w", err)
+			return f.unread(ctx, a, v, fmt.Errorf("list the nodes: %w", err))
+		}
+	}
+	if len(listed) > 0 && time.Since(f.said) >= inspectedSaid {
+		if err := f.say(ctx, a, v); err != nil {
+			return err
 		}
 	}
 	now := make(map[string]portsAsked, len(listed))
@@ -163,6 +179,35 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 		}
 	}
 	return f.listPorts(ctx, a, v)
+}
+
+// errInspectedEnded says that nothing of Ironic's is let in, as that could not be read.
+var errInspectedEnded = errors.New("none is let in until they are listed")
+
+// unread is a look whose list of nodes failed with err. What an older version recorded has no end
+// yet, and gets one.
+func (f *Follow) unread(ctx context.Context, a Authority, v fsm.View, err error) error {
+	if len(v.InspectedNodes()) == 0 {
+		return fmt.Errorf("%w: %w", errInspectedEnded, err)
+	}
+	if !v.InspectedEnds() {
+		err = errors.Join(err, f.say(ctx, a, v))
+	}
+	return err
+}
+
+// say says for how long what Ironic inspects is let in, before more of it is. An older peer has
+// never heard of it.
+func (f *Follow) say(ctx context.Context, a Authority, v fsm.View) error {
+	keep := introspection.KeepInspected{For: inspectedKept}
+	if v.Admits(keep) != nil {
+		return nil
+	}
+	err := commitInspected(ctx, a, keep)
+	if err == nil {
+		f.said = time.Now()
+	}
+	return err
 }
 
 // due returns the nodes whose ports are to be listed, those first that wait longest: new
@@ -252,7 +297,7 @@ func (f *Follow) macs(ctx context.Context, node string) ([]string, error) {
 }
 
 // commitInspected commits what Ironic inspects, or does not any more.
-func commitInspected(ctx context.Context, a Authority, c introspection.PutInspected) error {
+func commitInspected(ctx context.Context, a Authority, c fsm.Command) error {
 	limited, cancel := context.WithTimeout(ctx, inspectedLimit)
 	defer cancel()
 	if err := commit(limited, a, c); err != nil {

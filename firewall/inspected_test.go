@@ -1,16 +1,19 @@
 package firewall
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 )
@@ -122,8 +125,8 @@ func TestFollowCommitsInBoundedEntries(t *testing.T) {
 		first := r.next
 		r.followed(ironic, 500*time.Millisecond)
 		v, _ := r.Changed()
-		if n := len(v.InspectedNodes()); n != 2*inspectedChunk+1 || r.next-first != 3 {
-			t.Errorf("%d nodes took %d entries, want %d in 3", n, r.next-first, 2*inspectedChunk+1)
+		if n := len(v.InspectedNodes()); n != 2*inspectedChunk+1 || r.next-first != 4 {
+			t.Errorf("%d nodes took %d entries, want %d in 3 and for how long", n, r.next-first, 2*inspectedChunk+1)
 		}
 		clear(ironic.macs)
 		r.followed(ironic, 500*time.Millisecond)
@@ -179,6 +182,74 @@ func TestFollowTellsAfterWhatInspectionsBegan(t *testing.T) {
 		if !a.After.IsZero() || !known || b.After != looked {
 			t.Errorf("began-after: the one that was there began after %v, want 0; the new one after %v (%t), want %v", a.After,
 				b.After, known, looked)
+		}
+	})
+}
+
+// What Ironic inspects is let in for a while after it was read last, whoever leads, and not before it is
+// read again then. That costs an entry a minute, and none while nothing is let in.
+func TestInspectionsThatAreNotReadEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		ironic := &slowIronic{nodes: manyNodes(1)}
+		mac := macOf(ironic.nodes[0])
+		first := r.next
+		r.followed(ironic, time.Hour)
+		if n := r.next - first; n > 62 || !slices.Equal(r.allowed(), []string{mac}) {
+			t.Errorf("inspections-are-kept: an hour took %d entries, allowed are %v", n, r.allowed())
+		}
+		ironic.away = true
+		r.followed(ironic, inspectedKept/2)
+		r.lead()
+		r.followed(ironic, inspectedKept/2-inspectedSaid)
+		r.lead()
+		if !slices.Equal(r.allowed(), []string{mac}) {
+			t.Errorf("inspections-are-kept: %v after they were read %v are allowed", inspectedKept-inspectedSaid, r.allowed())
+		}
+		r.followed(ironic, inspectedSaid)
+		r.lead()
+		v, _ := r.Changed()
+		if d := Desired(v, true, Policy{DenyUnknown: true}); len(d.Allow) != 0 {
+			t.Errorf("unread-inspections-end: %v after they were read %v are allowed", inspectedKept, d.Allow)
+		}
+		first = r.next
+		r.followed(ironic, time.Hour)
+		if r.next != first {
+			t.Errorf("inspections-are-kept: an hour without any took %d entries", r.next-first)
+		}
+		ironic.away = false
+		r.followed(ironic, 2*time.Second)
+		if !slices.Equal(r.allowed(), []string{mac}) {
+			t.Errorf("inspections-are-kept: once they are read again %v are allowed", r.allowed())
+		}
+	})
+}
+
+// What a leader of an older version recorded has no end, and gets one while Ironic is away.
+func TestInspectionsOfOlderVersionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		if err := r.apply(r.token, introspection.PutInspected{
+			Nodes: []introspection.Inspected{{Node: inspectedA, MACs: []string{"52:54:00:00:00:01"}}}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), inspectedKept+time.Minute)
+		defer cancel()
+		follow := NewFollow(&slowIronic{away: true}, r, slog.New(slog.NewTextHandler(&log, nil)))
+		done := make(chan struct{})
+		go func() { defer close(done); _ = follow.Run(ctx, r) }()
+		time.Sleep(inspectedKept + 2*time.Second) // in a bubble
+		r.lead()
+		time.Sleep(2 * time.Second) // in a bubble
+		got, err := r.allowed(), follow.Err()
+		cancel()
+		<-done
+		if len(got) != 0 || !errors.Is(err, errInspectedEnded) ||
+			strings.Count(log.String(), "no machine is let in for Ironic's own inspections") != 1 {
+			t.Errorf("unread-inspections-end: allowed are %v, told is %v, logged\n%s", got, err, log.String())
 		}
 	})
 }

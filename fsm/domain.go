@@ -49,7 +49,7 @@ var endings = of(func(d domain) []entry.Ending[*txn] { return d.Ends })
 
 // sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
 // all versions share. A new one is added at its end.
-const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJBWHQF"
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJBWHQFU"
 
 // sections is all of the state, in that order.
 var sections = func() []entry.Section[*txn] {

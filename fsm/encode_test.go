@@ -73,7 +73,7 @@ func samples(t testing.TB) []Command {
 			Remove: []string{"q"}, Complete: true},
 		introspection.PutInspected{
 			Nodes:  []introspection.Inspected{{Node: nodeA, MACs: []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}}},
-			Remove: []string{nodeB}},
+			Remove: []string{nodeB}}, introspection.KeepInspected{For: time.Minute},
 		doors.PassOpen{Wait: time.Second, Proven: 7}, doors.PassClosed{},
 		doors.AddressTaken{Address: "2001:db8::1", Wait: time.Second, Proven: 7}, doors.AddressReleased{},
 		introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, ManageBoot: true, Error: "x",

@@ -43,11 +43,11 @@ func TestBytesStayTheSame(t *testing.T) {
 	sums["refounded"] = adopted.View().Hash()
 
 	for name, want := range map[string]string{
-		"log":       "ec04bfecab0bb0d4c5d6b9de08333255136e5b5de0affdfdd27f85d890109eb1",
-		"state":     "1d0ba7fa656dc9b89e149029ac6d5427936b3c946755d03056039dfdd8729a1f",
-		"dump":      "e5c868214675d6912bcf04b114d4a9cc1b4ea1c2891b83565aaf7f1bc792c3d9",
-		"adopted":   "6689239ff2733397b0614c1fa9c8ed3ae0d0fa52da6d7cde6e595080c7dac64a",
-		"refounded": "5f49398c4a4b97fe64808e9ab18cc5989c28dde39f9ee3a2e28feeeb3d516fa5",
+		"log":       "960b4a6dffb2b5411ffa14f15ae6acb8c3db4a49375770d515fa0871a2ec9e81",
+		"state":     "e1e6847937ad10a49a2f3fdca3b53f35e4ccaa407e2a9eae71ffdbd238854915",
+		"dump":      "5f639dc32453468d0bab411306753fdc8d5aadc4588721c7d27e33084d090fd3",
+		"adopted":   "d1b701a9b00363ffc3fa62628272225dcfbca69fb7b794e54103c0b883c8ec7b",
+		"refounded": "218f00b2ae15e56a4f5376c8336c0b15b1083db8938f43e16609eee474bb4e4d",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

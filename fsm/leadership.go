@@ -60,6 +60,7 @@ func applyLead(t *txn, c Lead) Result {
 		Peer: t.NameOf(t.Lead.Peer), Fields: eventring.Fields(
 			"previous", previous, "term", strconv.FormatUint(t.Lead.Term, 10), "token", t.Lead.Token.String())})
 	membersOf(t).UnhearAll()
+	nodesOf(t).ForgetOverdueInspected()
 	return entry.Answer(Led{Pass: t.PassDoor(), Address: t.AddressDoor()})
 }
 

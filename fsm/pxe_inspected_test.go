@@ -1,8 +1,10 @@
 package fsm
 
 import (
+	"bytes"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
 )
@@ -41,6 +43,46 @@ func TestInspectedByIronicBoot(t *testing.T) {
 	r.allows(macN(2) + " " + nodeA)
 	if left := r.view().InspectedNodes(); len(left) > 0 || r.view().InspectedByMAC(macN(2)) != nil {
 		t.Errorf("still inspected: %v", left)
+	}
+}
+
+// What Ironic inspects boots for as long as the leader said when it read that, and no longer: by
+// cluster time, also from a snapshot, and by the wall clock where the cluster had no leader.
+func TestInspectedByIronicEnd(t *testing.T) {
+	const most = 15 * time.Minute
+	read := func(t *testing.T) *rig {
+		r := newRig(t)
+		r.leads("a")
+		r.asLeader(introspection.KeepInspected{For: time.Minute})
+		r.asLeader(introspection.KeepInspected{For: most})
+		r.asLeader(introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{macN(1)}}}})
+		return r
+	}
+	for name, passes := range map[string]func(*rig, time.Duration){
+		"cluster time": (*rig).pass,
+		"cluster time of a snapshot": func(r *rig, d time.Duration) {
+			state, err := Read(bytes.NewReader(snapshot(r.t, r.view())))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			r.state = state
+			r.pass(d)
+		},
+		"the wall clock": func(r *rig, d time.Duration) { r.wall += d.Milliseconds() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range []struct {
+				passed time.Duration
+				boots  bool
+			}{{most - time.Second, true}, {most + time.Second, false}} {
+				r := read(t)
+				passes(r, c.passed)
+				r.leads("a")
+				if got := r.view().Allowed(macN(1)); got != c.boots || r.view().InspectedEnds() != c.boots {
+					t.Errorf("inspected-without-end: %v after it was read its machine boots: %t", c.passed, got)
+				}
+			}
+		})
 	}
 }
 

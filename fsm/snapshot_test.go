@@ -99,6 +99,7 @@ func busyAt(t testing.TB, version int) *rig {
 	r.formerMember("former")
 	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})
 	if version >= 3 {
+		r.asLeader(introspection.KeepInspected{For: time.Hour})
 		r.busyExpectations(doc.Hash)
 		r.asLeader(boots.Note{Heard: []boots.Heard{{Node: nodeA, Begun: 1,
 			Step: boots.Step{Kind: boots.Asked, Times: boots.Times{FirstMillis: 1, LastMillis: 2, Count: 2}, Peer: "a",

@@ -3,7 +3,7 @@
 //
 // The commands: [Start], [Enqueue], [DeleteNode] and [ImportRecord] of nodes; [ClaimRequests],
 // [TakeCallback], [Advance], [Mark], [Consume], [Release], [Decline] and [TakeTurn] of workers;
-// [PutInspected] of nodes that Ironic itself inspects; [NoteLogs] of ramdisks' logs.
+// [PutInspected] and [KeepInspected] of nodes that Ironic itself inspects; [NoteLogs] of ramdisks' logs.
 package introspection
 
 import (
@@ -32,6 +32,7 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(76, "import record", applyImportRecord).From(2),
 		entry.NewVerb(77, "put inspected", applyPutInspected).ByLeader().From(2),
 		entry.NewVerb(78, "note ramdisk logs", applyNoteLogs).From(3),
+		entry.NewVerb(79, "keep inspected", applyKeepInspected).ByLeader().From(3),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('n', "nodes", func(t Txn) table.Of[Record] { return t.nodes.records }, loadRecord),
@@ -43,6 +44,15 @@ var Domain = entry.Domain[Txn]{
 		}),
 		entry.Many('y', "inspected", func(t Txn) table.Of[Inspected] { return t.nodes.inspected },
 			func(t Txn, i Inspected) { t.nodes.inspect(i, true, 0) }),
+		keptSection(),
+	},
+	Ends: []entry.Ending[Txn]{
+		{Class: dueInspected, End: func(t Txn, _ []byte) { t.forgetInspected() },
+			Due: func(t Txn, expect entry.Expectation) {
+				if !t.kept.IsZero() {
+					expect(t.kept.Until, nil)
+				}
+			}},
 	},
 	Check: func(t Txn, p *valid.Problems) {
 		checkNodes(t, p)
@@ -57,6 +67,7 @@ type Tables struct {
 	nodes    nodes
 	queue    queue
 	throttle throttle
+	kept     kept
 }
 
 // New returns the tables before the first entry.

@@ -63,6 +63,7 @@ func busyNodes(t *testing.T) (Txn, *entry.Txn) {
 	commit(Advance{Claim: ended.Hold(), Event: EventFinish, Answer: Answer{Status: 200}, Consume: true})
 	commit(Enqueue{Node: queuedNode, Event: EventDelete})
 	commit(PutInspected{Nodes: []Inspected{{Node: endedNode, MACs: []string{"52:54:00:00:00:07"}}}})
+	commit(KeepInspected{For: time.Hour})
 	return all, base
 }
 
@@ -84,11 +85,12 @@ func corruptNodes(all Txn) map[string]func(Txn) {
 	ended, _ := all.Tables.Record(endedNode)
 	mac := record.Attributes.MACs[0]
 	return map[string]func(Txn){
-		"record missing of starts":     func(s Txn) { s.nodes.byStart.Drop(record.startKey()) },
-		"record missing of deadlines":  func(s Txn) { s.nodes.byDeadline.Drop(record.deadlineKey()) },
-		"record missing of ends":       func(s Txn) { s.nodes.byEnd.Drop(ended.endKey()) },
-		"end of an active record":      func(s Txn) { s.nodes.byEnd.Put(record.endKey(), table.None{}) },
-		"record missing of deliveries": func(s Txn) { s.nodes.byDelivery.Drop(record.deliveryKey()) },
+		"record missing of starts":           func(s Txn) { s.nodes.byStart.Drop(record.startKey()) },
+		"record missing of deadlines":        func(s Txn) { s.nodes.byDeadline.Drop(record.deadlineKey()) },
+		"record missing of ends":             func(s Txn) { s.nodes.byEnd.Drop(ended.endKey()) },
+		"end of an active record":            func(s Txn) { s.nodes.byEnd.Put(record.endKey(), table.None{}) },
+		"record missing of deliveries":       func(s Txn) { s.nodes.byDelivery.Drop(record.deliveryKey()) },
+		"what Ironic inspects kept for ever": func(s Txn) { s.Disarm(s.kept.Until, dueInspected, nil) },
 		"delivery to no record": func(s Txn) {
 			s.nodes.byDelivery.Put(append(make([]byte, 32), queuedNode...), table.None{})
 		},

@@ -7,9 +7,7 @@ import "github.com/trivet-ha/trivet/fsm/blobs"
 // command, since the machine may have another user by now. What Ironic inspects is recorded when it
 // is asked again.
 func (t Txn) Outdate(wallMillis int64) {
-	for _, i := range t.nodes.inspected.All() {
-		t.nodes.inspect(Inspected{Node: i.Node}, false, t.Position.Index)
-	}
+	t.forgetInspected()
 	for _, r := range t.nodes.records.All() {
 		if r.StartedMillis+r.Deadline.Sub(r.Started).Milliseconds() < wallMillis {
 			t.outdate(r, wallMillis)

@@ -1,0 +1,76 @@
+package introspection
+
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
+)
+
+// KeepInspected says for how long what is recorded as inspected by Ironic lets machines boot if
+// that is not said again: a duty's command, of a leader that read the list. Without it
+// what is recorded has no end.
+type KeepInspected struct {
+	For time.Duration `cbor:"1,keyasint"`
+}
+
+// Validate implements Command.
+func (c KeepInspected) Validate() error { return validTimeout(c.For) }
+
+func applyKeepInspected(t Txn, c KeepInspected) entry.Result {
+	t.keepInspected(kept{Until: t.Now().Add(c.For), UntilMillis: t.Wall() + c.For.Milliseconds()})
+	return entry.Done()
+}
+
+// kept is until when what is recorded as inspected by Ironic lets machines boot.
+type kept struct {
+	Until       entry.Time `cbor:"1,keyasint,omitempty"` // while the cluster has a leader
+	UntilMillis int64      `cbor:"2,keyasint,omitempty"` // wall clock, for while it had none
+}
+
+// IsZero reports whether nothing was said.
+func (k kept) IsZero() bool { return k == kept{} }
+
+// dueInspected is the class of the deadline of what Ironic inspects.
+const dueInspected entry.Class = 'i'
+
+// keptSection is the section of a value that has a deadline.
+func keptSection() entry.Section[Txn] {
+	s := entry.Seldom('U', "inspected until", func(t Txn) *kept { return &t.kept })
+	s.Load = func(t Txn, record []byte) error {
+		var k kept
+		err := codec.Unmarshal(record, &k)
+		t.keepInspected(k)
+		return err
+	}
+	return s
+}
+
+// keepInspected replaces until when it lets machines boot.
+func (t Txn) keepInspected(k kept) {
+	if !t.kept.IsZero() {
+		t.Disarm(t.kept.Until, dueInspected, nil)
+	}
+	if t.kept = k; !k.IsZero() {
+		t.Arm(k.Until, dueInspected, nil)
+	}
+}
+
+// forgetInspected lets nothing of Ironic's boot until it was read again.
+func (t Txn) forgetInspected() {
+	for _, i := range t.nodes.inspected.All() {
+		t.nodes.inspect(Inspected{Node: i.Node}, false, t.Position.Index)
+	}
+	t.keepInspected(kept{})
+}
+
+// ForgetOverdueInspected is for a new leadership. Cluster time stands still while the cluster has no
+// leader, as after a weekend off: by the wall clock what was kept may be over.
+func (t Txn) ForgetOverdueInspected() {
+	if !t.kept.IsZero() && t.kept.UntilMillis < t.Wall() {
+		t.forgetInspected()
+	}
+}
+
+// InspectedEnds reports whether what is recorded as inspected by Ironic ends by itself.
+func (s *Tables) InspectedEnds() bool { return !s.kept.IsZero() }
