@@ -44,8 +44,8 @@ const (
 type Inspections interface {
 	// Inspected lists the nodes that it inspects: all of them, or an error.
 	Inspected(ctx context.Context) (nodes []string, err error)
-	// MACs lists those of a node's ports, in lower case; none for a node that is
-	// gone.
+	// MACs lists those of a node's ports, in lower case, those that may boot by PXE first; none
+	// for a node that is gone.
 	MACs(ctx context.Context, node string) ([]string, error)
 }
 
@@ -259,7 +259,7 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 				return err
 			}
 		}
-		macs, err := f.macs(ctx, node)
+		macs, more, err := f.macs(ctx, node)
 		f.note(node, err == nil)
 		if err != nil {
 			first = cmp.Or(first, err)
@@ -271,6 +271,10 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 				i.After = f.asked[node].after
 			}
 			found = append(found, i)
+			if more > 0 {
+				f.logger.Warn("node in Ironic's inspection has more ports than are let in: those without pxe_enabled are left out first",
+					"node", node, "let_in", len(macs), "left_out", more)
+			}
 		}
 	}
 	return cmp.Or(commit(), first)
@@ -283,17 +287,23 @@ func (f *Follow) note(node string, listed bool) {
 	f.asked[node] = at
 }
 
-// macs lists those of a node, in order.
-func (f *Follow) macs(ctx context.Context, node string) ([]string, error) {
+// macs lists those of a node that are let in, in order, and says how many more there are.
+func (f *Follow) macs(ctx context.Context, node string) (macs []string, more int, err error) {
 	limited, cancel := context.WithTimeout(ctx, portsLimit)
 	defer cancel()
-	macs, err := f.ironic.MACs(limited, node)
+	all, err := f.ironic.MACs(limited, node)
 	if err != nil {
-		return nil, fmt.Errorf("list the ports of node %s: %w", node, err)
+		return nil, 0, fmt.Errorf("list the ports of node %s: %w", node, err)
 	}
+	for _, mac := range all {
+		if !slices.Contains(macs, mac) {
+			macs = append(macs, mac)
+		}
+	}
+	more = max(len(macs)-introspection.MaxInspectedMACs, 0)
+	macs = macs[:len(macs)-more]
 	slices.Sort(macs)
-	macs = slices.Compact(macs)
-	return macs[:min(len(macs), introspection.MaxInspectedMACs)], nil // one machine boots from one of them
+	return macs, more, nil
 }
 
 // commitInspected commits what Ironic inspects, or does not any more.

@@ -253,3 +253,21 @@ func TestInspectionsOfOlderVersionsEnd(t *testing.T) {
 		}
 	})
 }
+
+// Of a node with hundreds of ports those are let in that Ironic says may boot, not those that come first by name.
+func TestFollowLetsInWhatBoots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		const boots = "ec:0d:9a:00:00:01"
+		macs := []string{boots}
+		for _, p := range ports(0, introspection.MaxInspectedMACs+2) {
+			macs = append(macs, p.MAC)
+		}
+		r.followed(&inspecting{macs: map[string][]string{inspectedA: macs}}, 500*time.Millisecond)
+		if got := r.allowed(); len(got) != introspection.MaxInspectedMACs || !slices.Contains(got, boots) {
+			t.Errorf("boot-port-is-let-in: %d MACs, among them that of the port that boots: %t", len(got),
+				slices.Contains(got, boots))
+		}
+	})
+}

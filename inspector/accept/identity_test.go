@@ -1,9 +1,11 @@
 package accept_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/work"
 	"github.com/trivet-ha/trivet/test/inspecttest"
+	"github.com/trivet-ha/trivet/test/msgcheck"
 )
 
 // common is the MAC of a network card that the BMC of every machine of a kind shows.
@@ -338,9 +341,24 @@ func TestAdoptedMachineWithACardInCommon(t *testing.T) {
 func TestStartedByItsPorts(t *testing.T) {
 	got := identify.AttributesOf(
 		[]ironic.Port{{Address: inspecttest.NoMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"},
-			{Address: "nonsense"}, {Address: groupMAC}}, nil)
+			{Address: "nonsense"}, {Address: groupMAC}}, nil, msgcheck.Logger(t))
 	if want := []string{"52:54:00:a5:01:01", groupMAC}; !slices.Equal(got.MACs, want) {
 		t.Errorf("group-bit: %v, want %v", got.MACs, want)
+	}
+}
+
+// Of a node with hundreds of ports those are kept that may boot by PXE, and the log says that others are not.
+func TestStartedByThePortThatBoots(t *testing.T) {
+	var all []ironic.Port
+	for n := range 200 {
+		all = append(all, ironic.Port{Node: inspecttest.NodeA, Address: fmt.Sprintf("52:54:00:a5:01:%02x", n)})
+	}
+	all = append(all, ironic.Port{Node: inspecttest.NodeA, Address: "ec:0d:9a:00:00:01", PXEEnabled: true})
+	var log bytes.Buffer
+	got := identify.AttributesOf(all, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	if len(got.MACs) != introspection.MaxAttributes || got.MACs[0] != "ec:0d:9a:00:00:01" ||
+		!strings.Contains(log.String(), "ports=201 kept=128") {
+		t.Errorf("boot-port-is-kept: %d MACs, the first is %s; logged\n%s", len(got.MACs), got.MACs[0], log.String())
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Service) attributes(ctx context.Context, node ironic.Node) (a introspec
 	if err != nil {
 		s.o.Logger.Info("list ports from Ironic failed; the worker retries", "node", node.UUID, "err", err)
 	}
-	return identify.AttributesOf(ports, bmc), nil
+	return identify.AttributesOf(ports, bmc, s.o.Logger), nil
 }
 
 // started waits until the start has been carried out and returns its failure.

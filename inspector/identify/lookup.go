@@ -99,11 +99,18 @@ func (l *nodeLookup) addresses(ctx context.Context, n ironic.Node) ([]string, er
 }
 
 // AttributesOf returns by what a node with these ports and BMC addresses will be known, as
-// far as the state machine takes it.
-func AttributesOf(ports []ironic.Port, bmc []string) introspection.Attributes {
-	var macs []string
-	for _, p := range ports {
-		macs = append(macs, p.Address)
+// far as the state machine takes it: MACs of ports that may boot by PXE before others, since they
+// are let in by these. It logs that some are left out.
+func AttributesOf(ports []ironic.Port, bmc []string, log *slog.Logger) introspection.Attributes {
+	var all []string
+	for _, p := range ironic.BootFirst(ports) {
+		all = append(all, p.Address)
 	}
-	return introspection.Attributes{MACs: Bounded(PortMACs(macs)), BMC: Bounded(bmc)}
+	all = PortMACs(all)
+	macs := Bounded(all)
+	if len(macs) < len(all) {
+		log.Warn("node has more ports than are kept: those without pxe_enabled are left out first", "node", ports[0].Node,
+			"ports", len(all), "kept", len(macs))
+	}
+	return introspection.Attributes{MACs: macs, BMC: Bounded(bmc)}
 }

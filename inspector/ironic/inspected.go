@@ -49,15 +49,15 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 	return nodes, nil
 }
 
-// Addresses lists the addresses of a node's ports, in lower case. It fails with
-// ErrNoNode if Ironic does not know the node.
+// Addresses lists the addresses of a node's ports, in lower case, those that may boot by PXE
+// first. It fails with ErrNoNode if Ironic does not know the node.
 func (c *Client) Addresses(ctx context.Context, node string) ([]string, error) {
-	ports, err := c.now.Load().portsOf(ctx, node, "ports?fields=uuid,address,node_uuid&node=")
+	ports, err := c.now.Load().portsOf(ctx, node, "ports?fields=uuid,address,node_uuid,pxe_enabled&node=")
 	if err != nil {
 		return nil, err
 	}
 	addresses := make([]string, 0, len(ports))
-	for _, p := range ports {
+	for _, p := range BootFirst(ports) {
 		addresses = append(addresses, p.Address)
 	}
 	return addresses, nil

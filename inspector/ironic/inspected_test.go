@@ -71,14 +71,17 @@ func TestInspectedIsAllOrAnError(t *testing.T) {
 }
 
 func TestAddressesOfANode(t *testing.T) {
-	f := serve(t, answer{200, `{"ports":[` + aPort + `]}`},
+	port := func(n string, boots string) string {
+		return `{"uuid":"p` + n + `","address":"52:54:00:00:00:0` + n + `","node_uuid":"` + node1 + `","pxe_enabled":` + boots + `}`
+	}
+	f := serve(t, answer{200, `{"ports":[` + port("1", "false") + "," + port("2", "true") + `]}`},
 		fault(404, "Node "+node1+" could not be found."))
 	c := dial(t, conf(f.URL))
 	got, err := c.Addresses(t.Context(), node1)
-	if err != nil || !slices.Equal(got, []string{"52:54:00:00:00:0a"}) {
-		t.Errorf("addresses are %v (%v)", got, err)
+	if err != nil || !slices.Equal(got, []string{"52:54:00:00:00:02", "52:54:00:00:00:01"}) {
+		t.Errorf("addresses are %v (%v), want that which boots first", got, err)
 	}
-	if line := f.lines()[0]; line != "GET /v1/ports?fields=uuid,address,node_uuid&node="+node1 {
+	if line := f.lines()[0]; line != "GET /v1/ports?fields=uuid,address,node_uuid,pxe_enabled&node="+node1 {
 		t.Errorf("sent %s", line)
 	}
 	if got, err := c.Addresses(t.Context(), node1); !errors.Is(err, ErrNoNode) || got != nil {

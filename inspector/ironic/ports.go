@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -17,6 +18,18 @@ var (
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]Port, error) {
 	return c.now.Load().portsOf(ctx, node, "ports/detail?node=")
+}
+
+// BootFirst returns the ports with those first that may boot by PXE, else in their order: of a
+// node with hundreds of ports only so many are kept.
+func BootFirst(ports []Port) []Port {
+	may := func(p Port) int {
+		if p.PXEEnabled {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(ports), func(a, b Port) int { return cmp.Compare(may(a), may(b)) })
 }
 
 // portsOf lists the ports of one node, by a path that its UUID completes. A port that Ironic

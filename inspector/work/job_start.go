@@ -110,7 +110,7 @@ func (j *job) lookupAttributes(ctx context.Context, rec introspection.Record) (a
 			text, err := j.node.texted("Failed to list the node's ports: %v", ctx, err)
 			return a, text, err
 		}
-		a = identify.AttributesOf(ports, a.BMC)
+		a = identify.AttributesOf(ports, a.BMC, j.log)
 	}
 	if len(a.MACs)+len(a.BMC) == 0 && j.by.Config.Processing.NodeNotFoundHook == "" {
 		return a,
