@@ -120,10 +120,10 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 		switch {
 		case err != nil && !failed:
 			f.logger.Warn("read from Ironic which nodes it inspects failed, keeping those that could not be read",
-				"for", inspectedKept, "err", err)
+				"limit", inspectedKept, "err", err)
 		case errors.Is(err, errInspectedEnded) && !ended:
 			f.logger.Warn("no machine is let in for Ironic's own inspections: the nodes were not read for too long",
-				"for", inspectedKept, "err", err)
+				"limit", inspectedKept, "err", err)
 		case err == nil && failed:
 			f.logger.Info("nodes in inspection are listed again")
 		}
@@ -190,7 +190,7 @@ func (f *Follow) unread(ctx context.Context, a Authority, v fsm.View, err error)
 	if len(v.InspectedNodes()) == 0 {
 		return fmt.Errorf("%w: %w", errInspectedEnded, err)
 	}
-	if !v.InspectedEnds() {
+	if !fsm.InspectedEnds(v) {
 		err = errors.Join(err, f.say(ctx, a, v))
 	}
 	return err
@@ -273,7 +273,7 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 			found = append(found, i)
 			if more > 0 {
 				f.logger.Warn("node in Ironic's inspection has more ports than are let in: those without pxe_enabled are left out first",
-					"node", node, "let_in", len(macs), "left_out", more)
+					"node", node, "count", len(macs)+more, "limit", len(macs))
 			}
 		}
 	}

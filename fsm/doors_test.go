@@ -344,7 +344,8 @@ func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
 func TestDutiesKindsNeedAToken(t *testing.T) {
 	r := newRig(t)
 	duties := []Kind{KindOf(ironicports.PutPorts{}), KindOf(introspection.PutInspected{}),
-		KindOf(introspection.KeepInspected{}), KindOf(doors.PassOpen{}), KindOf(doors.PassClosed{}), KindOf(doors.AddressTaken{}), KindOf(doors.AddressReleased{})}
+		KindOf(introspection.KeepInspected{}), KindOf(doors.PassOpen{}), KindOf(doors.PassClosed{}),
+		KindOf(doors.AddressTaken{}), KindOf(doors.AddressReleased{})}
 	for _, c := range samples(t) {
 		if !slices.Contains(duties, KindOf(c)) {
 			continue

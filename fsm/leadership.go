@@ -7,6 +7,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
@@ -60,7 +61,7 @@ func applyLead(t *txn, c Lead) Result {
 		Peer: t.NameOf(t.Lead.Peer), Fields: eventring.Fields(
 			"previous", previous, "term", strconv.FormatUint(t.Lead.Term, 10), "token", t.Lead.Token.String())})
 	membersOf(t).UnhearAll()
-	nodesOf(t).ForgetOverdueInspected()
+	introspection.ForgetOverdueInspected(nodesOf(t))
 	return entry.Answer(Led{Pass: t.PassDoor(), Address: t.AddressDoor()})
 }
 

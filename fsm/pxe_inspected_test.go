@@ -78,7 +78,7 @@ func TestInspectedByIronicEnd(t *testing.T) {
 				r := read(t)
 				passes(r, c.passed)
 				r.leads("a")
-				if got := r.view().Allowed(macN(1)); got != c.boots || r.view().InspectedEnds() != c.boots {
+				if got := r.view().Allowed(macN(1)); got != c.boots || InspectedEnds(r.view()) != c.boots {
 					t.Errorf("inspected-without-end: %v after it was read its machine boots: %t", c.passed, got)
 				}
 			}

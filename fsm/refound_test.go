@@ -243,7 +243,8 @@ func (r *rig) underWay(at int) {
 		r.start(nodeA, macA)
 	case 1: // a worker failed, and was lost before its request was consumed
 		r.start(nodeA, macA)
-		r.must(introspection.Advance{Claim: r.claim(session).Claim.Hold(), Event: introspection.EventError, Error: "no power"})
+		r.must(introspection.Advance{Claim: r.claim(session).Claim.Hold(), Event: introspection.EventError,
+			Error: "no power"})
 	case 2:
 		r.called(session, nodeA, "doc")
 	case 3:

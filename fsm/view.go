@@ -234,3 +234,6 @@ func (v View) KubeVotes(cluster, uid string) (silent, answers, voters int) {
 	}
 	return silent, answers, len(v.Voters())
 }
+
+// InspectedEnds reports whether what is recorded as inspected by Ironic ends by itself.
+func InspectedEnds(v View) bool { return introspection.InspectedEnds(&v.nodeTables) }

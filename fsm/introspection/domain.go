@@ -47,7 +47,7 @@ var Domain = entry.Domain[Txn]{
 		keptSection(),
 	},
 	Ends: []entry.Ending[Txn]{
-		{Class: dueInspected, End: func(t Txn, _ []byte) { t.forgetInspected() },
+		{Class: dueInspected, End: func(t Txn, _ []byte) { forgetInspected(t) },
 			Due: func(t Txn, expect entry.Expectation) {
 				if !t.kept.IsZero() {
 					expect(t.kept.Until, nil)

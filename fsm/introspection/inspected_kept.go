@@ -18,7 +18,7 @@ type KeepInspected struct {
 func (c KeepInspected) Validate() error { return validTimeout(c.For) }
 
 func applyKeepInspected(t Txn, c KeepInspected) entry.Result {
-	t.keepInspected(kept{Until: t.Now().Add(c.For), UntilMillis: t.Wall() + c.For.Milliseconds()})
+	keepInspected(t, kept{Until: t.Now().Add(c.For), UntilMillis: t.Wall() + c.For.Milliseconds()})
 	return entry.Done()
 }
 
@@ -40,14 +40,14 @@ func keptSection() entry.Section[Txn] {
 	s.Load = func(t Txn, record []byte) error {
 		var k kept
 		err := codec.Unmarshal(record, &k)
-		t.keepInspected(k)
+		keepInspected(t, k)
 		return err
 	}
 	return s
 }
 
 // keepInspected replaces until when it lets machines boot.
-func (t Txn) keepInspected(k kept) {
+func keepInspected(t Txn, k kept) {
 	if !t.kept.IsZero() {
 		t.Disarm(t.kept.Until, dueInspected, nil)
 	}
@@ -57,20 +57,20 @@ func (t Txn) keepInspected(k kept) {
 }
 
 // forgetInspected lets nothing of Ironic's boot until it was read again.
-func (t Txn) forgetInspected() {
+func forgetInspected(t Txn) {
 	for _, i := range t.nodes.inspected.All() {
 		t.nodes.inspect(Inspected{Node: i.Node}, false, t.Position.Index)
 	}
-	t.keepInspected(kept{})
+	keepInspected(t, kept{})
 }
 
 // ForgetOverdueInspected is for a new leadership. Cluster time stands still while the cluster has no
 // leader, as after a weekend off: by the wall clock what was kept may be over.
-func (t Txn) ForgetOverdueInspected() {
+func ForgetOverdueInspected(t Txn) {
 	if !t.kept.IsZero() && t.kept.UntilMillis < t.Wall() {
-		t.forgetInspected()
+		forgetInspected(t)
 	}
 }
 
 // InspectedEnds reports whether what is recorded as inspected by Ironic ends by itself.
-func (s *Tables) InspectedEnds() bool { return !s.kept.IsZero() }
+func InspectedEnds(s *Tables) bool { return !s.kept.IsZero() }

@@ -7,17 +7,17 @@ import "github.com/trivet-ha/trivet/fsm/blobs"
 // command, since the machine may have another user by now. What Ironic inspects is recorded when it
 // is asked again.
 func (t Txn) Outdate(wallMillis int64) {
-	t.forgetInspected()
+	forgetInspected(t)
 	for _, r := range t.nodes.records.All() {
 		if r.StartedMillis+r.Deadline.Sub(r.Started).Milliseconds() < wallMillis {
-			t.outdate(r, wallMillis)
+			outdate(t, r, wallMillis)
 		}
 	}
 }
 
 // outdate ends the introspection of a node, if it is under way, and its requests. The data of a
 // callback that waited for a worker is kept for a reapply.
-func (t Txn) outdate(r Record, wallMillis int64) {
+func outdate(t Txn, r Record, wallMillis int64) {
 	queued := t.QueueOf(r.Node)
 	if r.State.Active() {
 		for _, q := range queued {

@@ -357,7 +357,7 @@ func TestStartedByThePortThatBoots(t *testing.T) {
 	var log bytes.Buffer
 	got := identify.AttributesOf(all, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	if len(got.MACs) != introspection.MaxAttributes || got.MACs[0] != "ec:0d:9a:00:00:01" ||
-		!strings.Contains(log.String(), "ports=201 kept=128") {
+		!strings.Contains(log.String(), "count=201 limit=128") {
 		t.Errorf("boot-port-is-kept: %d MACs, the first is %s; logged\n%s", len(got.MACs), got.MACs[0], log.String())
 	}
 }

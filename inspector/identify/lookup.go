@@ -110,7 +110,7 @@ func AttributesOf(ports []ironic.Port, bmc []string, log *slog.Logger) introspec
 	macs := Bounded(all)
 	if len(macs) < len(all) {
 		log.Warn("node has more ports than are kept: those without pxe_enabled are left out first", "node", ports[0].Node,
-			"ports", len(all), "kept", len(macs))
+			"count", len(all), "limit", len(macs))
 	}
 	return introspection.Attributes{MACs: macs, BMC: Bounded(bmc)}
 }

@@ -72,7 +72,8 @@ func TestInspectedIsAllOrAnError(t *testing.T) {
 
 func TestAddressesOfANode(t *testing.T) {
 	port := func(n string, boots string) string {
-		return `{"uuid":"p` + n + `","address":"52:54:00:00:00:0` + n + `","node_uuid":"` + node1 + `","pxe_enabled":` + boots + `}`
+		return `{"uuid":"p` + n + `","address":"52:54:00:00:00:0` + n + `","node_uuid":"` + node1 +
+			`","pxe_enabled":` + boots + `}`
 	}
 	f := serve(t, answer{200, `{"ports":[` + port("1", "false") + "," + port("2", "true") + `]}`},
 		fault(404, "Node "+node1+" could not be found."))
