@@ -71,7 +71,7 @@ func (f Facts) callback(hosts []Facts) []Finding {
 	urls := strings.Split(f.Boot.Callback, ",")
 	for i, text := range urls {
 		if wrong := f.wrongCallback(text, len(urls) > 1, i == len(urls)-1, hosts); wrong != "" {
-			return []Finding{newFinding(Warning, f, []string{f.rewriteCallback()},
+			return []Finding{newFinding(Warning, f, []string{rewriteCallback(f.root())},
 				"the ramdisk reports to %s: %s", text, wrong)}
 		}
 	}
@@ -80,8 +80,8 @@ func (f Facts) callback(hosts []Facts) []Finding {
 
 // rewriteCallback is the line that has the ramdisk report where it should, also where the last --install was told
 // otherwise.
-func (f Facts) rewriteCallback() string {
-	return "trivet dnsmasq-config --boot-script --callback-url '' > " + f.root() + "/trivet.ipxe"
+func rewriteCallback(root string) string {
+	return "trivet dnsmasq-config --boot-script --callback-url '' > " + root + "/trivet.ipxe"
 }
 
 // wrongCallback says what is wrong with a URL that a ramdisk reports to, "" for nothing. Of

@@ -138,7 +138,7 @@ func writeLines(line string) []string {
 
 // judgeCallbackPath finds a boot script whose ramdisk reports at a path that leads nowhere.
 func judgeCallbackPath(f Facts, hosts []Facts) []Finding {
-	rewrite := f.rewriteCallback()
+	rewrite := rewriteCallback(f.root())
 	for _, text := range strings.Split(f.Boot.Callback, ",") {
 		u, err := url.Parse(text)
 		if err != nil {

@@ -14,7 +14,7 @@ func judgePeers(hosts []Facts) []Finding {
 		switch {
 		case f.Error != "":
 			remedy := []string{"# on that host:", "systemctl status trivet", "trivet status"}
-			if f.reached(hosts) { // it runs
+			if reached(f.Peer, hosts) { // it runs
 				remedy = []string{"trivet doctor --check ports   # where the network is cut"}
 			}
 			out = append(out, newFinding(Error, f, remedy, "it says nothing, so nothing is known of its host: %s", f.Error))
@@ -28,11 +28,11 @@ func judgePeers(hosts []Facts) []Finding {
 	return out
 }
 
-// reached reports whether another peer reaches the host's peers' port.
-func (f Facts) reached(hosts []Facts) bool {
+// reached reports whether any host reaches the port of a peer.
+func reached(peer string, hosts []Facts) bool {
 	return slices.ContainsFunc(hosts, func(h Facts) bool {
 		return slices.ContainsFunc(h.Routes, func(r Route) bool {
-			return r.To == f.Peer && r.What == "peers" && r.Error == ""
+			return r.To == peer && r.What == "peers" && r.Error == ""
 		})
 	})
 }

@@ -102,7 +102,8 @@ func ParseJoinToken(text string) (JoinToken, error) {
 	case text == "":
 		return JoinToken{}, errors.New("join token is empty")
 	case strings.ContainsFunc(text, unicode.IsSpace):
-		return JoinToken{}, fmt.Errorf("there is more than a join token: write the word alone that begins with %q", tokenPrefix+".")
+		return JoinToken{}, fmt.Errorf("there is more than a join token: write the word alone that begins with %q",
+			tokenPrefix+".")
 	case len(text) > maxToken:
 		return JoinToken{}, fmt.Errorf("join token is %d characters long, at most %d: more than the token was copied",
 			len(text), maxToken)

@@ -120,7 +120,7 @@ func pieces() []piece {
 		{
 			name: "faults", unit: "faults of the record shown again, each by the test that guards its mend",
 			other:  []string{"go", "run", "./test/mutants", "-fault", "all", "-part", partMark + "/10"},
-			counts: "mutants.caught", goal: 261, limit: 3 * time.Hour, list: true,
+			counts: "mutants.caught", goal: 290, limit: 3 * time.Hour, list: true,
 		},
 	}
 }
