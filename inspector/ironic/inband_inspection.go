@@ -62,15 +62,9 @@ func (to inband) post(ctx context.Context, t http.RoundTripper, call InbandCall)
 	if resp.StatusCode/100 != 2 {
 		answer.Reason = cut(to.reason(resp, sentence(body)))
 	}
-	answer.Absent = resp.StatusCode == http.StatusNotFound && absent(body)
+	answer.Own = bytes.Contains(body, []byte("faultstring")) && sentence(body) != ""
+	answer.Absent = resp.StatusCode == http.StatusNotFound && answer.Own && !strings.HasPrefix(sentence(body), "API version ")
 	return answer, nil
-}
-
-// absent reports whether the body of a 404 is Ironic's word about a document: its own fault, and
-// not that its API lacks the path in the version that was asked for.
-func absent(body []byte) bool {
-	said := sentence(body)
-	return said != "" && bytes.Contains(body, []byte("faultstring")) && !strings.HasPrefix(said, "API version ")
 }
 
 // continueRequest builds what is sent: the bytes that came, and for whom.

@@ -28,8 +28,10 @@ type InbandAnswer struct {
 	Status int
 	Body   []byte // JSON
 	Reason string // Ironic's own sentence, of what is no success
-	// Absent says that it is Ironic's own 404: no node waits for the document. That of a proxy
-	// without a route to Ironic says nothing about it.
+	// Own says that the refusal is Ironic's, and not that of a proxy in front of it.
+	Own bool
+	// Absent says that no node waits for the document: it is Ironic's own 404, and not that its API
+	// lacks the path in the version that was asked for.
 	Absent bool
 	// Anonymous says that the call showed no credentials that another login could renew.
 	Anonymous bool

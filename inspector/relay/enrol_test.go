@@ -22,12 +22,16 @@ type discovering struct {
 	ports    bool          // the hooks are through
 	takes    time.Duration // to answer
 	busy     bool          // no conductor has a free worker
+	away     int           // calls that meet a proxy, and no Ironic behind it
 }
 
 func (d *discovering) Continue(ctx context.Context, _ ironic.InbandCall) (ironic.InbandAnswer, error) {
 	d.mu.Lock()
-	known, takes, busy := d.ports, d.takes, d.busy
-	if !known {
+	known, takes, busy, away := d.ports, d.takes, d.busy, d.away > 0
+	switch {
+	case away:
+		d.away--
+	case !known:
 		d.enrolled++
 	}
 	d.mu.Unlock()
@@ -37,10 +41,12 @@ func (d *discovering) Continue(ctx context.Context, _ ironic.InbandCall) (ironic
 	case <-time.After(takes): // in a bubble
 	}
 	switch {
+	case away:
+		return ironic.InbandAnswer{Status: http.StatusServiceUnavailable, Reason: "no server is available"}, nil
 	case known: // in enroll, which waits for nothing
 		return ironic.InbandAnswer{Status: http.StatusNotFound, Reason: "Resource could not be found.", Absent: true}, nil
 	case busy:
-		return ironic.InbandAnswer{Status: http.StatusServiceUnavailable, Reason: "no free conductor workers"}, nil
+		return ironic.InbandAnswer{Status: http.StatusServiceUnavailable, Reason: "no free conductor workers", Own: true}, nil
 	}
 	return ironic.InbandAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + inspecttest.NodeB + `"}`)}, nil
 }
@@ -68,6 +74,7 @@ func TestRelayEnrolsAMachineOnce(t *testing.T) {
 			state: relays.Failed, because: "Ironic may have enrolled the machine"},
 		{name: "no worker, for the leader", ironic: &discovering{busy: true}, outage: true,
 			state: relays.Failed, because: "Ironic may have enrolled the machine"},
+		{name: "a proxy without Ironic", ironic: &discovering{away: 20}, ports: time.Hour, state: relays.Taken},
 		{name: "the peer is killed", ironic: &discovering{takes: time.Second}, kill: 500 * time.Millisecond,
 			ports: time.Minute, state: relays.Taken, because: "the answer was lost"},
 	} {

@@ -79,10 +79,15 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 }
 
 // enrolling is outcomeOf of a machine of which Ironic shows no port: Ironic may have enrolled it before
-// it found the conductor busy or the node locked, and enrols it again by each document.
+// it found the conductor busy or the node locked, and enrols it again by each document. A proxy's 503
+// says that it has no Ironic to send it to, as while Ironic restarts.
 func enrolling(outcome relays.Outcome, answer ironic.InbandAnswer) relays.Outcome {
 	switch answer.Status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable:
+		if answer.Own {
+			return relays.OutcomeLost
+		}
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked:
 		return relays.OutcomeLost
 	}
 	return outcome
