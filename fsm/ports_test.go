@@ -129,7 +129,7 @@ func TestPortsAreBounded(t *testing.T) {
 	r := newRig(t)
 	r.leads("a")
 	for i := range ironicports.MaxPorts - 1 { // as a snapshot has them: entries would take seconds
-		load(t, r.state.now, 'i', ironicports.Port{ID: fmt.Sprintf("filler-%06d", i)})
+		load(t, r.state.now, 'i', ironicports.Port{ID: fmt.Sprintf("filler-%06d", i), MAC: macN(1<<23 + i)})
 	}
 	h := Header{Token: r.view().Leadership().Token}
 	r.apply(t, h, ironicports.PutPorts{Ports: portsN(1, 1)})

@@ -22,6 +22,7 @@ var novelties = []Novelty{
 		[]string{"suspect sync", "confirm sync", "trust sync"}},
 	{3, "the place of a ramdisk's logs, in X-Trivet-Ramdisk-Logs", []string{"note ramdisk logs"}},
 	{3, "what Ironic inspects boots no more once Ironic was away for 15 minutes", []string{"keep inspected"}},
+	{3, "a document by which Ironic may enrol a machine is in the log before Ironic is asked", []string{"introduce relay"}},
 	{3, "the document of the introspection before the last one, and what changed since",
 		[]string{"judge machines", "forget verdicts"}},
 	{3, "expectations of machines", []string{"put expectation", "delete expectation"}},
