@@ -62,8 +62,9 @@ func (to inband) post(ctx context.Context, t http.RoundTripper, call InbandCall)
 	if resp.StatusCode/100 != 2 {
 		answer.Reason = cut(to.reason(resp, sentence(body)))
 	}
-	answer.Own = bytes.Contains(body, []byte("faultstring")) && sentence(body) != ""
-	answer.Absent = resp.StatusCode == http.StatusNotFound && answer.Own && !strings.HasPrefix(sentence(body), "API version ")
+	said := sentence(body)
+	answer.Own = bytes.Contains(body, []byte("faultstring")) && said != ""
+	answer.Absent = resp.StatusCode == http.StatusNotFound && answer.Own && !strings.HasPrefix(said, "API version ")
 	return answer, nil
 }
 
