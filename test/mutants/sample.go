@@ -119,9 +119,12 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	stages := []stage{{pkg: f.pkg(), run: "."}}
+	own := stage{pkg: f.pkg(), run: "."}
+	stages := []stage{own}
 	if !s.own {
-		stages = append(stages, further(path.Dir(f.file))...)
+		stages = append(stages, slices.DeleteFunc(further(path.Dir(f.file)), func(of stage) bool {
+			return of.mutant().baseline() == own.mutant().baseline()
+		})...)
 	}
 	for _, of := range stages {
 		v, err := s.judgeBy(ctx, of, f, content)
