@@ -145,7 +145,7 @@ mutants: ## Break the product on purpose and demand that the tests notice (MUTAN
 	go run ./test/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)')
 
 .PHONY: repro
-repro: ## Show a fault of docs/faults.md (FAULT=N; without it the list; FAULT=all takes hours): take its mend out and see its test fail (as root for some)
+repro: ## Show a fault of docs/faults.md (FAULT=N; without it the list; FAULT=M-N several, FAULT=all takes hours): take its mend out and see its test fail (as root for some)
 	go run ./test/mutants -fault '$(FAULT)'
 
 # Each piece goes on where the last run of it ended, with the next seed.

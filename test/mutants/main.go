@@ -16,10 +16,11 @@
 // mutants change nothing that a test could notice, and a reader has to say which.
 //
 //	go run ./test/mutants -fault N
-//	go run ./test/mutants -fault all [-part K/N]
+//	go run ./test/mutants -fault M-N
+//	go run ./test/mutants -fault all
 //
 // takes the mend of a fault of docs/faults.md out and shows the fault by the test that
-// guards the mend. It exits 0 when the fault was shown, or all of them were.
+// guards the mend. It exits 0 when the fault was shown, or all of those numbers were.
 package main
 
 import (
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	of := flags.String("of", sampledDirs, "the directories whose packages, and those below, the sample is taken of")
 	own := flags.Bool("own", false,
 		"judge the sample by the packages' own tests alone, which is quicker and lets more survive")
-	fault := flags.String("fault", "", "take out the mend of the fault of docs/faults.md with this `number`, and show it")
+	fault := flags.String("fault", "", "take out the mend of the fault of docs/faults.md with this `number`, or of those from M to N, and show it")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -94,7 +95,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	r := &runner{root: absolute, timeout: *timeout, tested: *tested, relinker: newRelinker(absolute, programs),
 		baselines: make(map[string]func() error)}
 	if *fault != "" {
-		return showFault(ctx, r, *fault, *part, mutants, stdout, stderr)
+		return showFault(ctx, r, *fault, mutants, stdout, stderr)
 	}
 	if *size > 0 {
 		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}

@@ -73,8 +73,10 @@ func TestRepro(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := repro(t.Context(), r, "1", faults, []Mutant{m}, &out, &errs)
 		table := []Mutant{m, {Name: "of no fault"}}
-		if all := repro(t.Context(), r, "all", faults, table, &bytes.Buffer{}, &errs); all != c.code {
-			t.Errorf("%s: all: exit %d, want %d", c.name, all, c.code)
+		for numbers, want := range map[string]int{"all": c.code, "1-30": c.code, "2-30": 2} {
+			if code := repro(t.Context(), r, numbers, faults, table, &bytes.Buffer{}, &errs); code != want {
+				t.Errorf("%s: %s: exit %d, want %d", c.name, numbers, code, want)
+			}
 		}
 		if told := out.String() + errs.String(); code != c.code || !strings.Contains(told, c.told) ||
 			c.code == 0 && !strings.Contains(told, m.Assertion) {

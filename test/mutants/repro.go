@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -17,12 +18,7 @@ import (
 const maxShown = 400
 
 // showFault is repro with the faults of the record.
-func showFault(ctx context.Context, r *runner, number, part string, mutants []Mutant, out, errs io.Writer) int {
-	mutants, err := share(mutants, part)
-	if err != nil {
-		fmt.Fprintln(errs, "error: -part:", err)
-		return 2
-	}
+func showFault(ctx context.Context, r *runner, number string, mutants []Mutant, out, errs io.Writer) int {
 	faults, err := record()
 	if err != nil {
 		fmt.Fprintln(errs, "error: read the record of faults:", err)
@@ -32,15 +28,22 @@ func showFault(ctx context.Context, r *runner, number, part string, mutants []Mu
 }
 
 // repro takes the mend of a fault out and shows the fault by the test that guards the
-// mend; "all" judges the mutants of all faults. It returns 0 when the fault was shown, 1
-// when it was not, and 2, after the list of all faults, when there is none with that
-// number.
+// mend; "M-N" judges the mutants of the faults with those numbers, "all" those of all. It
+// returns 0 when the fault was shown, 1 when it was not, and 2, after the list of all
+// faults, when there is none with that number.
 func repro(ctx context.Context, r *runner, number string, faults []Fault, mutants []Mutant, out, errs io.Writer) int {
-	if number == "all" {
+	if from, to, ok := numbersOf(number); ok {
 		r.env = ofCI()
-		return judgeAll(ctx, r, slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool {
-			return !slices.ContainsFunc(faults, func(f Fault) bool { return f.Mutant == m.Name })
-		}), out)
+		mutants = slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool {
+			return !slices.ContainsFunc(faults, func(f Fault) bool {
+				return f.Mutant == m.Name && from <= f.Number && f.Number <= to
+			})
+		})
+		if len(mutants) == 0 {
+			fmt.Fprintf(errs, "error: no fault of %s has a mutant\n", number)
+			return 2
+		}
+		return judgeAll(ctx, r, mutants, out)
 	}
 	n, err := strconv.Atoi(number)
 	i := slices.IndexFunc(faults, func(f Fault) bool { return f.Number == n })
@@ -80,6 +83,15 @@ func repro(ctx context.Context, r *runner, number string, faults []Fault, mutant
 	fmt.Fprintf(out, "  %s\nshown in %v: the test passes with the mend, and without it fails as above\n",
 		bounds.Excerpt(v.why, maxShown), time.Since(began).Round(100*time.Millisecond))
 	return 0
+}
+
+// numbersOf returns the first and the last number of "M-N" or "all".
+func numbersOf(text string) (from, to int, ok bool) {
+	if text == "all" {
+		return 1, math.MaxInt, true
+	}
+	_, err := fmt.Sscanf(text, "%d-%d", &from, &to)
+	return from, to, err == nil && text == fmt.Sprintf("%d-%d", from, to)
 }
 
 // ofCI is the environment in which a test that lacks root or a program fails, where it

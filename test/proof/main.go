@@ -105,7 +105,8 @@ func (s *session) reach(ctx context.Context, p piece, again bool) error {
 			return nil
 		}
 		again = false
-		one, err := s.once(ctx, p, nextSeed(p, runs))
+		seed, part := nextRun(p, runs)
+		one, err := s.once(ctx, p, seed, part)
 		if ctx.Err() != nil {
 			return ctx.Err() // a run that was ended says nothing
 		}
@@ -125,23 +126,23 @@ func (s *session) reach(ctx context.Context, p piece, again bool) error {
 }
 
 // once runs a piece once. The error is of the machine; what the run found is in Failed.
-func (s *session) once(ctx context.Context, p piece, seed int) (Run, error) {
+func (s *session) once(ctx context.Context, p piece, seed int, part string) (Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
-	args := p.args(seed)
+	args, env := p.args(seed, part), p.environ(seed, part)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(append(os.Environ(), "CI=true"), p.environ(seed)...)
+	cmd.Env = append(append(os.Environ(), "CI=true"), env...)
 	log := &output{counted: make(map[string]float64)}
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(s.stdout, log), io.MultiWriter(s.stderr, log)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
-	one := Run{Piece: p.name, Seed: seed, Date: time.Now().UTC().Format(time.DateOnly)}
+	one := Run{Piece: p.name, Seed: seed, Part: part, Date: time.Now().UTC().Format(time.DateOnly)}
 	commit, machine, err := whereabouts(ctx)
 	if err != nil {
 		return Run{}, err
 	}
 	one.Commit, one.Machine = commit, machine
-	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(p.environ(seed), " "),
+	fmt.Fprintf(s.stdout, "%-12s seed %d: %s %s\n", p.name, seed, strings.Join(env, " "),
 		strings.Join(args, " "))
 	began := time.Now()
 	if err := cmd.Run(); err != nil {

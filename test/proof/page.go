@@ -59,13 +59,13 @@ func told(p piece, runs []Run) string {
 }
 
 // ofPiece returns the runs of a piece that found nothing, and those that found a fault. Of a
-// list each part counts once, by its newest run: what was on it before is on it still.
+// list each part that it has today counts once, by its newest run.
 func ofPiece(p piece, runs []Run) (good, bad []Run) {
-	newest := newestParts(p, runs)
+	newest, parts := newestOfParts(p, runs), p.parts()
 	for _, r := range runs {
 		switch {
 		case r.Piece != p.name:
-		case r.Failed == "" && p.list && r.Seed < newest[partOf(r.Seed)]:
+		case r.Failed == "" && p.last > 0 && (r.Seed < newest[r.Part] || !slices.Contains(parts, r.Part)):
 		case r.Failed == "":
 			good = append(good, r)
 		default:

@@ -1,19 +1,21 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// seedMark stands for a run's seed in the arguments and variables of a piece.
-const seedMark = "{seed}"
-
-// A list is run in parts; partMark stands for the number of a run's part.
+// In the arguments and variables of a piece, seedMark stands for a run's seed and partMark
+// for its part of a list.
 const (
+	seedMark = "{seed}"
 	partMark = "{part}"
-	parts    = 10
 )
+
+// partSize is how many numbers of a list one run has.
+const partSize = 30
 
 // piece is an attack that is run until it has counted enough.
 type piece struct {
@@ -27,23 +29,35 @@ type piece struct {
 	zero     []string      // figures that each run reports, and that are to be 0
 	limit    time.Duration // of one run
 	unseeded bool          // chance is the real machine's, or a run draws nothing
-	list     bool          // a run is a part of a list, and no sample
+	last     int           // of a list that runs take in parts, its last number; 0 for a sample
 }
 
-// args is the command of a run with a seed.
-func (p piece) args(seed int) []string {
+// parts are the parts of a list, "31-60" one of them, or the one of a sample, "".
+func (p piece) parts() (parts []string) {
+	for first := 1; first <= p.last; first += partSize {
+		parts = append(parts, fmt.Sprintf("%d-%d", first, min(first+partSize-1, p.last)))
+	}
+	if parts == nil {
+		return []string{""}
+	}
+	return parts
+}
+
+// args is the command of a run.
+func (p piece) args(seed int, part string) []string {
 	args := p.other
 	if args == nil {
 		args = append([]string{"go", "test", "-tags", "e2e", "-count=1", "-v", "-timeout", p.limit.String()}, p.tests...)
 	}
-	return withSeed(args, seed)
+	return marked(args, seed, part)
 }
 
-// environ are the variables of a run with a seed.
-func (p piece) environ(seed int) []string { return withSeed(p.env, seed) }
+// environ are the variables of a run.
+func (p piece) environ(seed int, part string) []string { return marked(p.env, seed, part) }
 
-func withSeed(texts []string, seed int) []string {
-	put := strings.NewReplacer(seedMark, strconv.Itoa(seed), partMark, strconv.Itoa(partOf(seed)))
+// marked returns the texts with a run's seed and part in the place of their marks.
+func marked(texts []string, seed int, part string) []string {
+	put := strings.NewReplacer(seedMark, strconv.Itoa(seed), partMark, part)
 	out := make([]string, len(texts))
 	for i, t := range texts {
 		out[i] = put.Replace(t)
@@ -119,8 +133,8 @@ func pieces() []piece {
 		},
 		{
 			name: "faults", unit: "faults of the record shown again, each by the test that guards its mend",
-			other:  []string{"go", "run", "./test/mutants", "-fault", "all", "-part", partMark + "/10"},
-			counts: "mutants.caught", goal: 290, limit: 3 * time.Hour, list: true,
+			other:  []string{"go", "run", "./test/mutants", "-fault", partMark},
+			counts: "mutants.caught", goal: 290, limit: 3 * time.Hour, last: 300,
 		},
 	}
 }

@@ -51,8 +51,8 @@ func TestPieces(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		names[p.name] = true
-		all := strings.Join(append(p.args(777), p.environ(777)...), " ")
-		if !p.unseeded && all == strings.Join(append(p.args(778), p.environ(778)...), " ") {
+		all := strings.Join(append(p.args(777, "1-2"), p.environ(777, "1-2")...), " ")
+		if !p.unseeded && all == strings.Join(append(p.args(778, "3-4"), p.environ(778, "3-4")...), " ") {
 			t.Errorf("%s draws the same each time: %s", p.name, all)
 		}
 	}
@@ -67,44 +67,48 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A list counts each of its parts once, by the newest run that found nothing; what is not a
-// list counts all. The goal of the faults is the record.
+// A list counts each of its parts once, by the newest run that found nothing, and no part of
+// another length; what is not a list counts all. The faults are those of the record.
 func TestAListCountsEachPartOnce(t *testing.T) {
-	run := func(seed int, n float64, failed string) Run {
-		return Run{Piece: "x", Seed: seed, Failed: failed, Figures: map[string]float64{"n": n}}
+	run := func(seed int, part string, n float64, failed string) Run {
+		return Run{Piece: "x", Seed: seed, Part: part, Failed: failed, Figures: map[string]float64{"n": n}}
 	}
-	runs := []Run{run(1, 5, ""), run(2, 7, ""), run(1+parts, 6, ""), run(2+parts, 100, "it found something")}
-	for list, want := range map[bool]float64{true: 13, false: 18} {
-		if got := counted(piece{name: "x", counts: "n", list: list}, runs); got != want {
-			t.Errorf("list %v: %v are counted, want %v", list, got, want)
+	runs := []Run{run(1, "1-30", 5, ""), run(2, "31-40", 7, ""), run(3, "1-30", 6, ""), run(4, "31-50", 3, ""),
+		run(5, "1-30", 100, "it found something")}
+	for last, want := range map[int]float64{50: 9, 40: 13, 0: 21} {
+		if got := counted(piece{name: "x", counts: "n", last: last}, runs); got != want {
+			t.Errorf("a list of %d: %v are counted, want %v", last, got, want)
 		}
 	}
 	record, err := os.ReadFile("../mutants/faults.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
+	faults, shown := bytes.Count(record, []byte("\nfault: ")), bytes.Count(record, []byte("\nmutant: "))
 	for _, p := range pieces() {
-		if rows := float64(bytes.Count(record, []byte("\nmutant: "))); p.name == "faults" && p.goal != rows {
-			t.Errorf("the goal of piece faults is %v, and %v are recorded with a mutant", p.goal, rows)
+		if p.name == "faults" && (p.goal != float64(shown) || p.last != faults) {
+			t.Errorf("the goal of piece faults is %v of %d, and of %d that are recorded %d have a mutant",
+				p.goal, p.last, faults, shown)
 		}
 	}
 }
 
-// A list goes on with the part whose newest good run is the oldest, one that failed among them.
-func TestAListGoesOnWithItsOldestPart(t *testing.T) {
-	var runs []Run
-	for seed := 1; seed <= 2*parts-5; seed++ {
-		runs = append(runs, Run{Piece: "x", Seed: seed})
+// A list goes on with a part that no good run has had, then with the one that was run longest
+// ago: a part that grew is run again before the others.
+func TestAListGoesOnWithWhatWasNotRun(t *testing.T) {
+	list := piece{name: "x", last: 70}
+	runs := []Run{
+		{Piece: "x", Seed: 1, Part: "1-30"}, {Piece: "x", Seed: 2, Part: "31-60", Failed: "exit status 1"},
+		{Piece: "x", Seed: 3, Part: "61-65"},
 	}
-	runs[parts+4].Failed = "exit status 1" // the second run of the fifth part
-	for _, want := range []int{25, 26, 27, 28, 29, 30, 31} {
-		seed := nextSeed(piece{name: "x", list: true}, runs)
-		if seed != want {
-			t.Fatalf("seed %d, want %d", seed, want)
+	for i, want := range []string{"31-60", "61-70", "1-30", "31-60"} {
+		seed, part := nextRun(list, runs)
+		if seed != i+4 || part != want {
+			t.Fatalf("seed %d, part %s, want %d, %s", seed, part, i+4, want)
 		}
-		runs = append(runs, Run{Piece: "x", Seed: seed})
+		runs = append(runs, Run{Piece: "x", Seed: seed, Part: part})
 	}
-	if seed := nextSeed(piece{name: "x"}, runs); seed != 32 {
-		t.Errorf("no list: seed %d", seed)
+	if seed, part := nextRun(piece{name: "x"}, runs); seed != 8 || part != "" {
+		t.Errorf("no list: seed %d, part %q", seed, part)
 	}
 }

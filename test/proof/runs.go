@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ type Run struct {
 	Date    string             `json:"date"`   // of its end, in UTC
 	Seconds int                `json:"seconds"`
 	Seed    int                `json:"seed"`
+	Part    string             `json:"part,omitempty"` // of a list, "31-60"
 	Machine string             `json:"machine"`
 	Figures map[string]float64 `json:"figures"`
 	// Failed is the end of what a run printed that found a fault. It counts nothing,
@@ -102,37 +105,30 @@ func counted(p piece, runs []Run) (n float64) {
 	return n
 }
 
-// nextSeed is the first seed that no run of a piece has had; of a list, the first for the part
-// whose newest good run is the oldest.
-func nextSeed(p piece, runs []Run) int {
-	first := 1
+// nextRun is the seed of a piece's next run, which no run of it has had, and its part: the
+// one that no good run has had, else the one whose newest is the oldest.
+func nextRun(p piece, runs []Run) (seed int, part string) {
+	seed = 1
 	for _, r := range runs {
 		if r.Piece == p.name {
-			first = max(first, r.Seed+1)
+			seed = max(seed, r.Seed+1)
 		}
 	}
-	next, newest := first, newestParts(p, runs)
-	for seed := first; p.list && seed < first+parts; seed++ {
-		if newest[partOf(seed)] < newest[partOf(next)] {
-			next = seed
-		}
-	}
-	return next
+	newest := newestOfParts(p, runs)
+	part = slices.MinFunc(p.parts(), func(a, b string) int { return cmp.Compare(newest[a], newest[b]) })
+	return seed, part
 }
 
-// newestParts has for each part of a list the seed of its newest run that found nothing.
-func newestParts(p piece, runs []Run) map[int]int {
-	newest := make(map[int]int)
+// newestOfParts has for each part of a list the seed of its newest run that found nothing.
+func newestOfParts(p piece, runs []Run) map[string]int {
+	newest := make(map[string]int)
 	for _, r := range runs {
 		if r.Piece == p.name && r.Failed == "" {
-			newest[partOf(r.Seed)] = max(newest[partOf(r.Seed)], r.Seed)
+			newest[r.Part] = max(newest[r.Part], r.Seed)
 		}
 	}
 	return newest
 }
-
-// partOf is the part of a list that a run with a seed is.
-func partOf(seed int) int { return (seed - 1) % parts }
 
 // progress says how far a piece is.
 func progress(p piece, runs []Run) string {
