@@ -30,7 +30,7 @@ func further(dir string) []stage {
 	all := map[string][]stage{
 		"client/lease": {simulated("Lease|Linearizable|Sidecars")},
 		"cluster":      {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"), attacked()},
-		"failover": {simulated("Failover|SilentAPI|SwitchedOn")},
+		"failover":     {simulated("Failover|SilentAPI|SwitchedOn")},
 		"firewall": {asRoot("./firewall/..."),
 			simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
 		"firewall/floatingip": {asRoot("./firewall/floatingip")},
