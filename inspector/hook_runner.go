@@ -91,9 +91,9 @@ func (r *HookRunner) Objections(ctx context.Context, data *document.Document, ne
 
 // Run runs a part of a hook in a goroutine that no caller waits for, so that one
 // that never ends holds up a processor and nothing else. Its calls of Ironic fail
-// from then on.
+// from then on. The limit is of the hook's own time: see StandStill.
 func (r *HookRunner) Run(ctx context.Context, h Hook, part func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, r.Limit)
+	limited, cancel := limitedTo(ctx, r.Limit)
 	defer cancel()
 	done := make(chan error, 1) // buffered, since the caller may be gone
 	r.runPart(func() {
@@ -115,6 +115,40 @@ func (r *HookRunner) Run(ctx context.Context, h Hook, part func(context.Context)
 		}
 		r.Log.Error("hook exceeded its time limit and still runs; its result is discarded", "hook", h.Name())
 		return &endlessError{h.Name(), r.Limit}
+	}
+}
+
+// stopwatch ends a hook's context after a time that can stand still. It belongs to the hook's
+// goroutine.
+type stopwatch struct {
+	timer *time.Timer
+	left  time.Duration // when it began to run last
+	began time.Time
+}
+
+type stopwatchKey struct{}
+
+// limitedTo is context.WithTimeout, for StandStill.
+func limitedTo(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &stopwatch{time.AfterFunc(limit, cancel), limit, time.Now()}
+	return context.WithValue(ctx, stopwatchKey{}, w), func() {
+		w.timer.Stop()
+		cancel()
+	}
+}
+
+// StandStill stops the limit of the hook that was handed ctx, until goOn is called: what Ironic's
+// absence takes is not the hook's time. It does nothing where ctx is no hook's.
+func StandStill(ctx context.Context) (goOn func()) {
+	w, ok := ctx.Value(stopwatchKey{}).(*stopwatch)
+	if !ok || !w.timer.Stop() {
+		return func() {}
+	}
+	w.left -= time.Since(w.began)
+	return func() {
+		w.began = time.Now()
+		w.timer.Reset(w.left)
 	}
 }
 

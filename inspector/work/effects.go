@@ -190,8 +190,9 @@ func (e *effects) insist(ctx context.Context, do func() error) error {
 
 // ironicBack waits a little, and until Ironic can be reached from here, and reports
 // whether that was in time. The worker is free for others meanwhile. A peer that
-// stops does not wait for what another peer may finish.
+// stops does not wait for what another peer may finish. A hook's limit does not run meanwhile.
 func (e *effects) ironicBack(ctx context.Context) bool {
+	defer inspector.StandStill(ctx)()
 	for {
 		v := e.pool.o.Log.View()
 		rec, ok := v.Record(e.claim.Node)

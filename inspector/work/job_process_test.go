@@ -263,8 +263,8 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 	}
 }
 
-// Ironic's API is restarted while a hook has the node: the call waits, and is sent once more. A
-// node that came into other hands meanwhile is left alone.
+// Ironic's API is away while a hook has the node, for longer than a hook may take: the call waits,
+// and is sent once more. A node that came into other hands meanwhile is left alone.
 func TestHookWaitsForIronic(t *testing.T) {
 	for state, patched := range map[string]int{"manageable": 1, "active": 0} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
@@ -276,7 +276,7 @@ func TestHookWaitsForIronic(t *testing.T) {
 			o.Ironic.On(func(_ context.Context, call string) error {
 				if strings.HasPrefix(call, "patch") && !away.Swap(true) {
 					time.Sleep(6 * time.Second) // in a bubble: the tries of the client
-					time.AfterFunc(20*time.Second, func() {
+					time.AfterFunc(2*work.HookLimit, func() {
 						inspecttest.TakenBy(o, inspecttest.NodeA, state)()
 						o.Ironic.Answers()
 					})
