@@ -25,11 +25,12 @@ type stage struct {
 }
 
 // further returns the tests that judge what a package's own tests let pass, the cheap
-// ones first: those of its directory, else of the next one above that has any.
+// ones first: those of its directory, else of the next one above that has any. They are tests
+// of seconds: what only attacks on real processes would notice survives.
 func further(dir string) []stage {
 	all := map[string][]stage{
 		"client/lease": {simulated("Lease|Linearizable|Sidecars")},
-		"cluster":      {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"), attacked()},
+		"cluster":      {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded")},
 		"failover":     {simulated("Failover|SilentAPI|SwitchedOn")},
 		"firewall": {asRoot("./firewall/..."),
 			simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
@@ -37,7 +38,7 @@ func further(dir string) []stage {
 		"fsm":                 {{pkg: "./fsm", run: "."}, simulated(".")}, // the machine tests the domains below it
 		"raftstore/leader":    {simulated("Losses|HandedOn|Maintenance|Observer|Demoted|Door|Planned|Clocks")},
 		"lease":               {simulated("Lease|Linearizable|Sidecars")},
-		"cluster/pki":         {{pkg: "./cluster", run: "."}, attacked()},
+		"cluster/pki":         {{pkg: "./cluster", run: "."}},
 		"raftstore": {simulated(
 			"Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
 	}
@@ -47,14 +48,6 @@ func further(dir string) []stage {
 		}
 	}
 	return nil
-}
-
-// attacked are the attacks on the peers' port, and by those who were peers, but for floods: those
-// are measured by the clock, and a mutant is judged beside another.
-func attacked() stage {
-	return stage{pkg: "./test/attacktest",
-		run:  "Clocks|Certificate|Founded|Former|Lost|Stalled|Peer|Revoked|Expired|RolledBack|Copy",
-		args: []string{"-skip=Flood"}}
 }
 
 // simulated are tests of the simulation.
