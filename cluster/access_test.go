@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -198,6 +199,28 @@ func TestJoinerKnowsWhoWasRemoved(t *testing.T) {
 	}
 	if err := a.Authorize("h3"); err != nil {
 		t.Errorf("a member: %v", err)
+	}
+}
+
+// A member's host has the members' room at the port before it has a connection: by its address in
+// the state, and before that has come by the one that the join named.
+func TestMemberAt(t *testing.T) {
+	f := newFixture(t)
+	member := membership.Member{ID: "h2", Name: "h2", Address: "192.0.2.2:7350", Version: fsm.Version}
+	if res, err := (&doer{f: f}).Do(t.Context(), "", membership.PutMember{Member: member}); err != nil || res.Err() != nil {
+		t.Fatal(err, res.Err())
+	}
+	joiner := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), Known{Members: []string{"h2@192.0.2.2:7350"}},
+		slog.New(slog.DiscardHandler))
+	peer := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
+	asked := 0
+	peer.Follow(seen{view: f.View()}, answering(nil, &asked), Own{})
+	for name, a := range map[string]*Access{"by the state": peer, "by the join": joiner} {
+		for at, want := range map[string]bool{"192.0.2.2": true, "192.0.2.3": false} {
+			if got := a.MemberAt(netip.MustParseAddr(at)); got != want {
+				t.Errorf("%s: %s is a member's: %v", name, at, got)
+			}
+		}
 	}
 }
 

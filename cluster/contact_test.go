@@ -175,6 +175,21 @@ func TestFollowerRepeatsItsLeader(t *testing.T) {
 	})
 }
 
+// TestNeverHeard: a peer that this process has not heard at all is silent since it began, and
+// not for the two thousand years of a moment that is not set.
+func TestNeverHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t)
+		delete(r.answers, "h3")
+		began := time.Now()
+		c := r.contacts(t, nil)
+		time.Sleep(2 * time.Second) // in a bubble
+		if three := c.Hearing().Of("h3"); three.Live || !three.Never || three.Silent != time.Since(began) {
+			t.Errorf("never-heard: h3 %+v, want never, for %v", three, time.Since(began))
+		}
+	})
+}
+
 // TestStoppedProcessSaysHowOld: a process that did not run has heard nothing, and
 // accuses nobody of that.
 func TestStoppedProcessSaysHowOld(t *testing.T) {
