@@ -69,7 +69,7 @@ func (p *RamdiskPort) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if server := p.judge(err); server != nil {
+		if server := p.countProof(err); server != nil {
 			p.Logger.Warn("ramdisk port closed, ramdisks call the next host", "address", p.Address, "reason", err)
 			p.warnClose(server.Close())
 		}
@@ -85,8 +85,8 @@ func (p *RamdiskPort) Run(ctx context.Context) {
 	p.Stop(context.WithoutCancel(ctx), drainLimit)
 }
 
-// judge counts a proof that was made, or failed, and takes the server away that must end.
-func (p *RamdiskPort) judge(err error) (end RamdiskServer) {
+// countProof counts a proof that was made, or failed, and takes the server away that must end.
+func (p *RamdiskPort) countProof(err error) (end RamdiskServer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {

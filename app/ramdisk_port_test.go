@@ -182,7 +182,7 @@ func TestRamdiskHandlerCutsWhatItCannotTake(t *testing.T) {
 	} {
 		p := &RamdiskPort{}
 		if c.doubted {
-			p.judge(errNoProof)
+			p.countProof(errNoProof)
 		}
 		w := httptest.NewRecorder()
 		cut := func() (cut bool) {

@@ -207,7 +207,8 @@ func TestJoinerKnowsWhoWasRemoved(t *testing.T) {
 func TestMemberAt(t *testing.T) {
 	f := newFixture(t)
 	member := membership.Member{ID: "h2", Name: "h2", Address: "192.0.2.2:7350", Version: fsm.Version}
-	if res, err := (&doer{f: f}).Do(t.Context(), "", membership.PutMember{Member: member}); err != nil || res.Err() != nil {
+	res, err := (&doer{f: f}).Do(t.Context(), "", membership.PutMember{Member: member})
+	if err != nil || res.Err() != nil {
 		t.Fatal(err, res.Err())
 	}
 	joiner := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), Known{Members: []string{"h2@192.0.2.2:7350"}},

@@ -32,7 +32,7 @@ func newJoinerConn(c *tls.Conn) *joinerConn {
 // Read implements net.Conn.
 func (c *joinerConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if !c.frames.take(p[:n]) {
+	if !c.frames.countBytes(p[:n]) {
 		return 0, errJoinerFrames
 	}
 	return n, err
@@ -46,8 +46,8 @@ type frameCount struct {
 	have          int // bytes of head
 }
 
-// take counts what has come, and reports whether it is within the bounds.
-func (f *frameCount) take(b []byte) bool {
+// countBytes counts what has come, and reports whether it is within the bounds.
+func (f *frameCount) countBytes(b []byte) bool {
 	f.bytes += len(b)
 	for len(b) > 0 {
 		if f.rest > 0 {

@@ -50,7 +50,7 @@ func TestJoinersFramesAreCounted(t *testing.T) {
 		for _, cut := range []int{1, 7, 9, 24, 4096, len(c.sent)} {
 			f, ok := newJoinerConn(nil).frames, true
 			for part := range slices.Chunk(c.sent, cut) {
-				ok = ok && f.take(part)
+				ok = ok && f.countBytes(part)
 			}
 			if ok != c.ok {
 				t.Errorf("joiner-frames: %s in pieces of %d bytes: taken: %v", name, cut, ok)

@@ -204,9 +204,9 @@ func (s *shutdown) see(before, now Node) {
 	s.said = s.said || now.shutsDown()
 }
 
-// read notes a reading that said off, when that many peers said that they hear the machine.
+// noteReading notes a reading that said off, when that many peers said that they hear the machine.
 // One that comes long after the one before begins again: the machine may have run between.
-func (s *shutdown) read(now time.Time, peers int) {
+func (s *shutdown) noteReading(now time.Time, peers int) {
 	if s.first.IsZero() || now.Sub(s.newest) > offLife {
 		s.first, s.peers = now, peers
 	}

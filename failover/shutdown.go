@@ -35,7 +35,7 @@ func (f follower) followShutdowns(ctx context.Context) {
 		if all == maxFollowed || !f.toFollow(n) || !f.provable(n) {
 			continue
 		}
-		if all++; f.tracker.follow(n) {
+		if all++; f.tracker.followNode(n) {
 			f.workers.Go(func() {
 				defer f.tracker.unfollow(n)
 				f.followShutdown(ctx, n)

@@ -306,13 +306,13 @@ func TestReadingsFarApartAreNoShutdown(t *testing.T) {
 	began := time.Now()
 	s := shutdown{said: true, heard: true}
 	for at := time.Duration(0); at <= time.Minute; at += offLife + time.Second {
-		s.read(began.Add(at), 0)
+		s.noteReading(began.Add(at), 0)
 		if got := s.state(began.Add(at)); got.Off {
 			t.Errorf("apart: after %v it is off", at)
 		}
 	}
 	for at := time.Minute; at <= time.Minute+darkFor; at += time.Second {
-		s.read(began.Add(at), 0)
+		s.noteReading(began.Add(at), 0)
 	}
 	if got := s.state(began.Add(time.Minute + darkFor)); !got.Proven {
 		t.Error("apart: readings of a second after one another are no proof")

@@ -247,9 +247,9 @@ func (t *Tracker) Renewed(node string, r Renewal) {
 	}
 }
 
-// follow reports whether a kube node shuts down and no goroutine follows that yet; the one
+// followNode reports whether a kube node shuts down and no goroutine follows that yet; the one
 // that begins calls unfollow in the end.
-func (t *Tracker) follow(n WatchedNode) bool {
+func (t *Tracker) followNode(n WatchedNode) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, ok := t.nodes[n.Name]
@@ -279,7 +279,7 @@ func (t *Tracker) followed(n WatchedNode, heard Heard, off bool, peers int) {
 	case !off:
 		k.shutdown.first, k.shutdown.heard = time.Time{}, k.shutdown.heard || heard == HeardAlive
 	default:
-		k.shutdown.read(time.Now(), peers)
+		k.shutdown.noteReading(time.Now(), peers)
 		notify(t.came)
 	}
 }

@@ -243,7 +243,7 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 		}
 		err := commitInspected(ctx, a, introspection.PutInspected{Nodes: found})
 		for _, i := range found {
-			f.note(i.Node, err == nil)
+			f.noteAsked(i.Node, err == nil)
 		}
 		found, committed = nil, time.Now()
 		return err
@@ -260,7 +260,7 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 			}
 		}
 		macs, more, err := f.macs(ctx, node)
-		f.note(node, err == nil)
+		f.noteAsked(node, err == nil)
 		if err != nil {
 			first = cmp.Or(first, err)
 			continue
@@ -280,8 +280,8 @@ func (f *Follow) listPorts(ctx context.Context, a Authority, v fsm.View) (first 
 	return cmp.Or(commit(), first)
 }
 
-// note notes whether this look was told the ports of a node.
-func (f *Follow) note(node string, listed bool) {
+// noteAsked notes whether this look was told the ports of a node.
+func (f *Follow) noteAsked(node string, listed bool) {
 	at := f.asked[node]
 	at.look, at.listed = f.looks, listed
 	f.asked[node] = at

@@ -142,7 +142,7 @@ func (p *Pull) once(ctx context.Context, a Authority) error {
 			return fmt.Errorf("commit the ports: %w", err)
 		}
 	}
-	if err := p.note(limited, a, v, doubt); err != nil {
+	if err := p.noteDoubt(limited, a, v, doubt); err != nil {
 		return fmt.Errorf("commit why %d MACs stay on the blacklist: %w", kept, err)
 	}
 	return nil
@@ -189,9 +189,9 @@ func believed(v fsm.View, listed []ironicports.Port, remove []string) (goes []st
 	return goes, len(bare), doubt
 }
 
-// note tells why the newest list is doubted, once for as long as it says the same, so that
+// noteDoubt tells why the newest list is doubted, once for as long as it says the same, so that
 // every peer and every later leader knows it; the zero suspicion takes that back.
-func (p *Pull) note(ctx context.Context, a Authority, v fsm.View, doubt nodesync.Suspicion) error {
+func (p *Pull) noteDoubt(ctx context.Context, a Authority, v fsm.View, doubt nodesync.Suspicion) error {
 	p.mu.Lock()
 	told := p.doubted
 	p.doubted = doubt

@@ -21,7 +21,7 @@ const (
 // acknowledged before, anywhere. The zero value has none.
 type proofs struct{ newest atomic.Pointer[time.Time] }
 
-func (p *proofs) note(at time.Time) {
+func (p *proofs) noteProof(at time.Time) {
 	for {
 		old := p.newest.Load()
 		if old != nil && !at.After(*old) || p.newest.CompareAndSwap(old, &at) {
@@ -63,7 +63,7 @@ func (s *Store) Read(ctx context.Context) (fsm.View, error) {
 	}
 	v, err := s.Wait(ctx, func(v fsm.View) bool { return v.Index() >= index })
 	if err == nil {
-		s.proven.note(began)
+		s.proven.noteProof(began)
 	}
 	return v, err
 }

@@ -137,7 +137,7 @@ func (c *courier) run(ctx context.Context) {
 			}
 			continue
 		}
-		c.note(func(s *State) { s.Oldest = next.oldest })
+		c.changeState(func(s *State) { s.Oldest = next.oldest })
 		if next.until != c.progress.Until {
 			c.progress.Until = next.until
 			if !c.notes.commit(ctx, c.progress) {
@@ -164,7 +164,7 @@ func (c *courier) begin(ctx context.Context) bool {
 			c.progress = deliveries.Progress{Receiver: c.receiver.name, Taken: view.Events().Last()}
 			return c.notes.commit(ctx, c.progress)
 		}
-		c.note(func(s *State) { s.Err = errOldRelease })
+		c.changeState(func(s *State) { s.Err = errOldRelease })
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -175,7 +175,7 @@ func (c *courier) begin(ctx context.Context) bool {
 
 // pass goes beyond events that the receiver does not want.
 func (c *courier) pass(to eventring.ID) {
-	c.note(func(s *State) { s.Oldest, s.Err = 0, nil })
+	c.changeState(func(s *State) { s.Oldest, s.Err = 0, nil })
 	if to.Compare(c.progress.Taken) > 0 {
 		c.progress.Taken, c.progress.Until = to, eventring.ID{}
 		c.notes.put(c.progress, false)
@@ -203,13 +203,13 @@ func (c *courier) send(ctx context.Context, next delivery) error {
 		case answered:
 			outcome = OutcomeRefused
 		}
-		c.note(func(s *State) { s.count(outcome, err, next) })
+		c.changeState(func(s *State) { s.count(outcome, err, next) })
 		return true, err
 	})
 }
 
-// note changes what is known of the receiver.
-func (c *courier) note(change func(*State)) {
+// changeState changes what is known of the receiver.
+func (c *courier) changeState(change func(*State)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.states[c.receiver.name]; s != nil { // else it was taken out

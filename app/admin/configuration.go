@@ -71,7 +71,7 @@ func (c *Configuration) Reload() (Reloaded, error) {
 	if c.Load == nil {
 		return Reloaded{}, errNoSources()
 	}
-	_, r, parts, err := c.read()
+	_, r, parts, err := c.readAgain()
 	if err != nil {
 		return Reloaded{}, c.refuse(err)
 	}
@@ -83,8 +83,8 @@ func (c *Configuration) Reload() (Reloaded, error) {
 	return c.reloaded(r), nil
 }
 
-// read reads the configuration and makes what a reload puts into its place.
-func (c *Configuration) read() (next config.Config, r config.Renewal, parts []func(), err error) {
+// readAgain reads the configuration and makes what a reload puts into its place.
+func (c *Configuration) readAgain() (next config.Config, r config.Renewal, parts []func(), err error) {
 	now := c.Current()
 	if next, err = c.Load(); err != nil {
 		return next, r, nil, err
@@ -101,7 +101,7 @@ func (c *Configuration) plan() error {
 	if c.Load == nil {
 		return errNoSources()
 	}
-	next, r, _, err := c.read()
+	next, r, _, err := c.readAgain()
 	if err != nil {
 		return refusedConfig(err)
 	}

@@ -217,7 +217,7 @@ func (h Host) become(ctx context.Context, dir *Dir, plan *Joining, hostport stri
 	a := joined.Answer
 	// They may be others by now, or the peer an older one. A member that never showed itself
 	// gives way to the next of its name.
-	if err := h.judge(a.Shared); err != nil {
+	if err := h.judgeShared(a.Shared); err != nil {
 		return nil, err
 	}
 	id := plan.Identity
@@ -244,7 +244,7 @@ func (h Host) PlanJoin(ctx context.Context, dir *Dir, hostport string, token pki
 	}
 	given, told, err := by.Settings(ctx, hostport, token)
 	if err == nil && told {
-		err = h.judge(given)
+		err = h.judgeShared(given)
 	}
 	if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (h Host) vacate(dir *Dir) (aside string, err error) {
 	return dir.setAside(verbJoin, h.Wall())
 }
 
-func (h Host) judge(s cluster.Shared) error {
+func (h Host) judgeShared(s cluster.Shared) error {
 	if h.Judge == nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ type judge struct {
 	asOf time.Time
 }
 
-func (s Sight) judge() judge {
+func (s Sight) newJudge() judge {
 	j := judge{Sight: s, kinds: make(map[string]Kind), asOf: s.Wall.Add(-time.Duration(s.Seen.StaleMS) * time.Millisecond)}
 	for _, k := range Kinds() {
 		j.kinds[k.Name] = k
@@ -51,7 +51,7 @@ func (s Sight) judge() judge {
 
 // All lists what lasts now: what is about the cluster one by one, machines by what they wait for.
 func (s Sight) All() api.Waiting {
-	j, l := s.judge(), &list{at: make(map[string]int)}
+	j, l := s.newJudge(), &list{at: make(map[string]int)}
 	j.cluster(l)
 	j.members(l)
 	j.kube(l)
@@ -63,7 +63,7 @@ func (s Sight) All() api.Waiting {
 
 // Of lists what one node waits for.
 func (s Sight) Of(node string) []api.Wait {
-	j, l := s.judge(), &list{at: make(map[string]int)}
+	j, l := s.newJudge(), &list{at: make(map[string]int)}
 	j.machine(l, node)
 	return l.all
 }

@@ -115,7 +115,7 @@ func watch(t *term.Terminal, peer term.Peer, set *options.Set, c *cobra.Command,
 		return err
 	}
 	q.After = page.Last
-	return follow(ctx, t, web, q)
+	return followEvents(ctx, t, web, q)
 }
 
 // askedServers says whom to ask: the peers of --server, or that on this host and the others, which it knows.
@@ -154,9 +154,9 @@ func otherServers(ctx context.Context, set *options.Set) (servers []string) {
 	return servers
 }
 
-// follow prints events from a position on until ctx ends. While no peer answers it
+// followEvents prints events from a position on until ctx ends. While no peer answers it
 // asks again.
-func follow(ctx context.Context, t *term.Terminal, web *client.Client, q client.EventQuery) error {
+func followEvents(ctx context.Context, t *term.Terminal, web *client.Client, q client.EventQuery) error {
 	q.Wait = client.MaxEventsWait
 	away := false
 	for ctx.Err() == nil {

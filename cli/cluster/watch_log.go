@@ -54,11 +54,11 @@ func watchLog(ctx context.Context, t *term.Terminal, peer caller, f *watchFlags)
 		return err
 	}
 	w.query.Set("limit", strconv.Itoa(maxEventLines))
-	return w.follow(ctx)
+	return w.followLog(ctx)
 }
 
-// follow asks once a second for what is new. While the peer does not answer it asks again.
-func (w *logWatch) follow(ctx context.Context) error {
+// followLog asks once a second for what is new. While the peer does not answer it asks again.
+func (w *logWatch) followLog(ctx context.Context) error {
 	for away := false; pace.Wait(ctx, watchPause); {
 		page, err := w.ask(ctx)
 		var refused *api.Error

@@ -49,7 +49,7 @@ func openDraft(set *options.Set) (*draft, error) {
 		path = real // else writing would put a file in the place of the link
 	}
 	f := &draft{path: path, mode: local.SecretFile}
-	if err := f.read(); err != nil {
+	if err := f.readFile(); err != nil {
 		return nil, term.Fail(term.ExitUsage, "name another with --config", "configuration: %w", err)
 	}
 	if f.why == nil {
@@ -62,7 +62,7 @@ func openDraft(set *options.Set) (*draft, error) {
 	return f, nil
 }
 
-func (f *draft) read() error {
+func (f *draft) readFile() error {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.text, err = config.Template(nil)
@@ -138,7 +138,7 @@ func loadDraft(t *term.Terminal, set *options.Set) (*draft, config.Config, error
 // untouched refuses to write over what came into the file since it was read.
 func (f *draft) untouched() error {
 	now := &draft{path: f.path}
-	if err := now.read(); err != nil {
+	if err := now.readFile(); err != nil {
 		return term.Fail(term.ExitFailed, "repeat the command", "configuration: %w", err)
 	}
 	if (now.info == nil) != (f.info == nil) || !bytes.Equal(now.text, f.text) {

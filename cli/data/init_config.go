@@ -126,7 +126,7 @@ func settleFounder(t *term.Terminal, set *options.Set) (*draft, *settlement, set
 	if err != nil {
 		return nil, nil, settled{}, err
 	}
-	written, err := settle(t, set, f, conf, plan)
+	written, err := checkPlan(t, set, f, conf, plan)
 	return f, plan, written, err
 }
 
@@ -136,8 +136,8 @@ type settled struct {
 	text []byte // of the file; nil: none is written
 }
 
-// settle checks what was planned. Nothing is written yet.
-func settle(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (settled, error) {
+// checkPlan checks what was planned. Nothing is written yet.
+func checkPlan(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (settled, error) {
 	if f.why != nil && !errors.Is(f.why, errNoFile) && (s.withheld > 0 || conf.CheckServe() != nil) {
 		t.Warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
 	}

@@ -210,7 +210,7 @@ func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (*dr
 		return nil, nil, settled{}, err
 	}
 	plan := settleJoiner(t, set, f, conf, shared)
-	written, err := settle(t, set, f, conf, plan)
+	written, err := checkPlan(t, set, f, conf, plan)
 	return f, plan, written, err
 }
 

@@ -106,7 +106,7 @@ func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []
 	hide := t.ShowProgress(b.summary)
 	forEach(ctx, web, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
 	if b.wait {
-		err = b.follow(ctx, web)
+		err = b.followPending(ctx, web)
 		b.leave(ctx, err)
 	}
 	hide()
@@ -165,17 +165,17 @@ func because(ctx context.Context, hint, format string) error {
 	return term.Fail(code, hint, format, cause)
 }
 
-// follow looks at the introspections until all ended. An API that is silent for
+// followPending looks at the introspections until all ended. An API that is silent for
 // a while does not end it, ctx does; that is no error. What is one: the API
 // does not let us look.
-func (b *board) follow(ctx context.Context, web *client.Client) error {
+func (b *board) followPending(ctx context.Context, web *client.Client) error {
 	last := ""
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
 		pending := b.pending()
 		if len(pending) == 0 || !web.Wait(ctx, pause) {
 			return nil
 		}
-		err := b.look(ctx, web, pending)
+		err := b.readPending(ctx, web, pending)
 		b.setTrouble(err)
 		if term.ExitOf(err) == term.ExitNotAuthorised {
 			return err
@@ -186,9 +186,9 @@ func (b *board) follow(ctx context.Context, web *client.Client) error {
 	}
 }
 
-// look reads where the pending nodes stand: many from the listing, where they
+// readPending reads where the pending nodes stand: many from the listing, where they
 // are among the newest, and those that it does not show, or few, one by one.
-func (b *board) look(ctx context.Context, web *client.Client, pending []int) error {
+func (b *board) readPending(ctx context.Context, web *client.Client, pending []int) error {
 	if len(pending) > callsAtOnce {
 		var err error
 		if pending, err = b.lookThrough(ctx, web, pending); err != nil {

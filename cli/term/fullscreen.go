@@ -78,7 +78,7 @@ func (t *Terminal) TakeScreen() (*FullScreen, error) {
 	s.ctx, s.end = context.WithCancel(context.Background())
 	resized := make(chan os.Signal, 1) // never closed
 	signal.Notify(resized, syscall.SIGWINCH)
-	s.work.Go(s.read)
+	s.work.Go(s.readKeys)
 	s.work.Go(func() {
 		defer signal.Stop(resized)
 		for s.ctx.Err() == nil {
@@ -166,8 +166,8 @@ func (s *FullScreen) Close() error {
 	return err
 }
 
-// read passes keys on until the terminal is given back, or is gone.
-func (s *FullScreen) read() {
+// readKeys passes keys on until the terminal is given back, or is gone.
+func (s *FullScreen) readKeys() {
 	for typed := make([]byte, maxKeys); ; {
 		n, err := s.tty.Read(typed)
 		for _, key := range keysOf(string(typed[:n])) {

@@ -24,7 +24,7 @@ func (p *parser) dhcpRange(at Place, w []string) {
 	r := Range{Place: at, First: netip.MustParseAddr(w[0])}
 	r.Last = r.First
 	for i, word := range w[1:] {
-		r.read(i == 0, word)
+		r.readWord(i == 0, word)
 	}
 	if r.First.Is6() && r.Bits == 0 {
 		r.Bits = 64 // as dnsmasq assumes
@@ -36,8 +36,8 @@ func (p *parser) dhcpRange(at Place, w []string) {
 	p.conf.Ranges = append(p.conf.Ranges, r)
 }
 
-// read takes one word after the first address.
-func (r *Range) read(second bool, word string) {
+// readWord takes one word after the first address.
+func (r *Range) readWord(second bool, word string) {
 	name, constructed := strings.CutPrefix(word, "constructor:")
 	a, err := netip.ParseAddr(word)
 	n, noNumber := strconv.Atoi(word)

@@ -92,10 +92,10 @@ func (d *directory) names(ctx context.Context) (names []string, err error) {
 	return nil, ctx.Err()
 }
 
-// read returns the content of a file that dnsmasq can read, "" if there is none;
+// readFile returns the content of a file that dnsmasq can read, "" if there is none;
 // of anything longer than ours its beginning. What dnsmasq could not read, or is
 // no file, is not as we left it.
-func (d *directory) read(name string) (text string, err error) {
+func (d *directory) readFile(name string) (text string, err error) {
 	info, err := d.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

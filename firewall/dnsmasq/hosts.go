@@ -107,7 +107,7 @@ func Release(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	text, err := h.dir.read(unknownFile)
+	text, err := h.dir.readFile(unknownFile)
 	if err == nil {
 		_, err = parsePass(text)
 	}
@@ -190,7 +190,7 @@ func (h *Hosts) readHostFiles(ctx context.Context) (map[string]string, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		text, err := h.dir.read(name)
+		text, err := h.dir.readFile(name)
 		if err != nil && !errors.Is(err, firewall.ErrForeign) { // a foreign text is overwritten
 			return nil, err
 		}
@@ -336,7 +336,7 @@ func (h *Hosts) marksAfter(c firewall.Change) (next map[string]mark, pass bool) 
 
 // checkFile fails unless a file is as it was written; "" is none.
 func (h *Hosts) checkFile(name, text string) error {
-	now, err := h.dir.read(name)
+	now, err := h.dir.readFile(name)
 	if err == nil && now != text {
 		err = changed(name)
 	}
@@ -355,7 +355,7 @@ func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 	if err != nil {
 		return r, err
 	}
-	text, err := h.dir.read(unknownFile)
+	text, err := h.dir.readFile(unknownFile)
 	if err != nil {
 		return r, err
 	}
@@ -389,7 +389,7 @@ func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 
 // readMark adds what the file of a MAC says.
 func (h *Hosts) readMark(mac string, r *firewall.Ruleset) error {
-	text, err := h.dir.read(mac)
+	text, err := h.dir.readFile(mac)
 	if err != nil {
 		return err
 	}

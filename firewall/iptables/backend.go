@@ -180,7 +180,7 @@ func (t tools) survey(ctx context.Context) (s survey, err error) {
 		if t.backend == Legacy && !f.exists(listTable) {
 			continue
 		}
-		now, err := f.read(ctx, listTable)
+		now, err := f.readTable(ctx, listTable)
 		if err != nil {
 			return survey{}, err
 		}
@@ -208,8 +208,8 @@ func (f family) exists(name string) bool {
 	return err == nil && slices.Contains(strings.Fields(string(names)), name)
 }
 
-// read returns a table as it stands in the kernel.
-func (f family) read(ctx context.Context, name string) (table, error) {
+// readTable returns a table as it stands in the kernel.
+func (f family) readTable(ctx context.Context, name string) (table, error) {
 	return f.beginRead(ctx, name)()
 }
 

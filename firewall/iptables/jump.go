@@ -100,7 +100,7 @@ func (t tools) remove(ctx context.Context) error {
 }
 
 func (f family) remove(ctx context.Context, name string) error {
-	now, err := f.read(ctx, name)
+	now, err := f.readTable(ctx, name)
 	if errors.Is(err, errInexpressible) {
 		return nil // iptables could neither have programmed it nor change it
 	}

@@ -89,7 +89,7 @@ func (t table) rulesAreMet(l firewall.Layout) bool {
 // whole table does not.
 func (f family) readInputChains(ctx context.Context, b Backend) (table, error) {
 	if b == Legacy {
-		return f.read(ctx, listTable)
+		return f.readTable(ctx, listTable)
 	}
 	return f.chainsOf(ctx, listTable, input, gateChain)
 }

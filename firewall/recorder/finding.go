@@ -30,9 +30,9 @@ type Machine struct {
 	Strangers []Stranger
 }
 
-// judge says what speaks against the boot, what stops it first before what would stop it later,
+// judgeBoot says what speaks against the boot, what stops it first before what would stop it later,
 // and when the next thing will if nothing is heard until then; zero: nothing will.
-func (m Machine) judge() (all []entry.Finding, next time.Time) {
+func (m Machine) judgeBoot() (all []entry.Finding, next time.Time) {
 	h := m.sortSteps()
 	for _, row := range rows() {
 		at, text := row.find(m, h)

@@ -35,9 +35,9 @@ type watched struct {
 	next  time.Time     // when it is again
 }
 
-// judge says of which nodes the findings have changed. fresh is what is to be committed together
+// judgeNodes says of which nodes the findings have changed. fresh is what is to be committed together
 // with them. A recorder that hears nothing says nothing: silence would be its own.
-func (r *Recorder) judge(v fsm.View, fresh map[string]*boots.Track, now time.Time) (all []boots.Judged) {
+func (r *Recorder) judgeNodes(v fsm.View, fresh map[string]*boots.Track, now time.Time) (all []boots.Judged) {
 	if r.err != nil || v.Admits(boots.Note{}) != nil {
 		return nil
 	}
@@ -112,11 +112,11 @@ func (r *Recorder) judgeNode(v fsm.View, node string, w *watched, fresh *boots.T
 		}
 	}
 	found, next := Machine{MACs: awaits.macs, Since: w.since, Now: now, Track: track, Strangers: strangers,
-		Denied: r.denied, Hosts: r.lead.hosts}.judge()
+		Denied: r.denied, Hosts: r.lead.hosts}.judgeBoot()
 	if w.last, w.next = now, now.Add(judgeAgain); !next.IsZero() && next.Before(w.next) {
 		w.next = next
 	}
-	found = settle(stored, track, found, v.Now())
+	found = keepFindings(stored, track, found, v.Now())
 	same := slices.Equal(found, stored.Findings)
 	stored.Findings = found
 	untold, wait := stored.Untold(v.Now())
@@ -138,9 +138,9 @@ func (r *Recorder) denied(_, relay string) string {
 	return r.RelaysDropped
 }
 
-// settle keeps what was found of a machine of which still nothing is heard: since when that is so
+// keepFindings keeps what was found of a machine of which still nothing is heard: since when that is so
 // another leader may know, which listened for longer and heard other strangers.
-func settle(stored, track boots.Track, found []entry.Finding, now entry.Time) []entry.Finding {
+func keepFindings(stored, track boots.Track, found []entry.Finding, now entry.Time) []entry.Finding {
 	if len(track.Steps) > 0 || len(stored.Findings) == 0 {
 		return found
 	}

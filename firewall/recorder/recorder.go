@@ -282,7 +282,7 @@ func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool
 		s.step.Foreign = !bytes.Equal(f.from, own)
 	}
 	if len(r.nodesOf(v, s.mac)) == 0 {
-		r.strangers.note(s, now)
+		r.strangers.noteStranger(s, now)
 		return
 	}
 	if at, err := netip.ParseAddr(s.step.Address); err == nil && s.step.Kind == boots.Leased {
@@ -365,7 +365,7 @@ func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 		}
 	}
 	maps.DeleteFunc(r.pending, func(node string, _ *boots.Track) bool { return taken[node] != nil })
-	c.Judged = r.judge(v, taken, now)
+	c.Judged = r.judgeNodes(v, taken, now)
 	r.mu.Unlock()
 	if len(c.Heard)+len(c.Judged) == 0 {
 		return nil

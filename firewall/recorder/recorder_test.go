@@ -275,7 +275,7 @@ func codes(s *stage, denied string) string {
 	strangers, _ := s.r.Strangers()
 	var all []string
 	found, _ := Machine{MACs: []string{machine1}, Since: time.Now().Add(-time.Hour), Now: time.Now().Add(time.Hour),
-		Track: s.track(), Denied: func(string, string) string { return denied }, Strangers: strangers}.judge()
+		Track: s.track(), Denied: func(string, string) string { return denied }, Strangers: strangers}.judgeBoot()
 	for _, f := range found {
 		all = append(all, f.Code)
 	}

@@ -45,8 +45,8 @@ func newStrangers() strangers {
 	return strangers{byMAC, rate.NewLimiter(strangersPerSecond, strangersPerSecond)}
 }
 
-// note keeps what was read of one.
-func (s strangers) note(seen message, now time.Time) {
+// noteStranger keeps what was read of one.
+func (s strangers) noteStranger(seen message, now time.Time) {
 	switch seen.step.Kind {
 	case boots.Asked, boots.Chose:
 		known, ok := s.byMAC.Get(seen.mac)

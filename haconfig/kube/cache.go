@@ -83,7 +83,7 @@ func (c *readCache[T]) get(ctx context.Context, source netip.Prefix, name string
 	if err := e.hold(ctx); err != nil {
 		return none, err
 	}
-	f, strange := c.look(e, final), e.read.IsZero()
+	f, strange := c.serveCached(e, final), e.read.IsZero()
 	if f.done && e.err == nil && !e.ahead && c.now().Sub(e.read) >= refreshAhead {
 		e.ahead = true
 		c.reading.Go(func() { c.refresh(context.WithoutCancel(ctx), source, e, read) })
@@ -111,8 +111,8 @@ func (c *readCache[T]) get(ctx context.Context, source netip.Prefix, name string
 	}
 }
 
-// look returns what serves without a read. The caller holds the entry.
-func (c *readCache[T]) look(e *cachedRead[T], final func(error) bool) (f found[T]) {
+// serveCached returns what serves without a read. The caller holds the entry.
+func (c *readCache[T]) serveCached(e *cachedRead[T], final func(error) bool) (f found[T]) {
 	age := c.now().Sub(e.read)
 	f.known = !e.read.IsZero() && age < staleTTL
 	switch failed := e.err != nil && c.now().Sub(e.failed) < errorTTL; {
@@ -133,7 +133,7 @@ func (c *readCache[T]) reread(ctx context.Context, e *cachedRead[T], final func(
 	read func(context.Context) (T, error), leave func(read bool)) found[T] {
 	e.lock <- struct{}{} // who holds it reads within a call's time, and then it is read for all
 	defer e.release()
-	if f := c.look(e, final); f.done {
+	if f := c.serveCached(e, final); f.done {
 		leave(false)
 		return f
 	}
@@ -145,7 +145,7 @@ func (c *readCache[T]) reread(ctx context.Context, e *cachedRead[T], final func(
 		return found[T]{value: value}
 	}
 	e.failed = c.now()
-	return c.look(e, final)
+	return c.serveCached(e, final)
 }
 
 // refresh replaces an entry that will soon be too old. A failure is left for those

@@ -67,10 +67,10 @@ func (s *Service) List(ctx context.Context, p Page, r inspector.Reading) ([]intr
 		}
 		records = v.RecordsAfter(marker)
 	}
-	return p.take(records), nil
+	return p.takeRecords(records), nil
 }
 
-func (p Page) take(records iter.Seq[introspection.Record]) []introspection.Record {
+func (p Page) takeRecords(records iter.Seq[introspection.Record]) []introspection.Record {
 	out := []introspection.Record{}
 	for rec := range records {
 		if len(out) == p.Limit {

@@ -29,7 +29,7 @@ type Cable struct {
 // Cabling tells where each interface of a machine is plugged in, sorted by name: the
 // document's order is that of a directory. Interfaces without a MAC are left out.
 func Cabling(document []byte) ([]Cable, error) {
-	d, err := read(document)
+	d, err := decodeDocument(document)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ const (
 // what has another type than expected for what is not there.
 type value struct{ v any }
 
-// read decodes a document. Numbers stay as they are written.
-func read(document []byte) (value, error) {
+// decodeDocument decodes a document. Numbers stay as they are written.
+func decodeDocument(document []byte) (value, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	var v map[string]any

@@ -197,7 +197,7 @@ func (e Expectation) Of(m Machine) bool {
 		if w.Number == "" {
 			w.Number = ">= 1"
 		}
-		return w.judge(m) != ""
+		return w.judgeMachine(m) != ""
 	})
 }
 
@@ -207,14 +207,14 @@ func (e Expectation) Of(m Machine) bool {
 func (e Expectation) Judge(m Machine) []string {
 	var differences []string
 	for _, w := range e.Parts {
-		if difference := w.judge(m); difference != "" {
+		if difference := w.judgeMachine(m); difference != "" {
 			differences = append(differences, difference)
 		}
 	}
 	return differences
 }
 
-func (w Wanted) judge(m Machine) string {
+func (w Wanted) judgeMachine(m Machine) string {
 	found := 0
 	enough, err := number(w.number())
 	holds, wrong := w.conditions()

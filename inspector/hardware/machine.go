@@ -46,7 +46,7 @@ type Machine struct {
 // Of reads the parts of a machine from its document, as the ramdisk sent it or as
 // the hooks left it.
 func Of(document []byte) (Machine, error) {
-	d, err := read(document)
+	d, err := decodeDocument(document)
 	if err != nil {
 		return Machine{}, err
 	}

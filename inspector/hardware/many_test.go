@@ -49,7 +49,7 @@ func TestManyPartsAreReadInFullOrNotAtAll(t *testing.T) {
 			t.Errorf("many-parts: %d of each: %d changes of one machine: %v", n, len(changes), changes[0])
 		}
 		for _, kind := range manyKinds {
-			told := Wanted{Kind: kind, Number: fmt.Sprint(n)}.judge(one)
+			told := Wanted{Kind: kind, Number: fmt.Sprint(n)}.judgeMachine(one)
 			if n <= maxParts && told != "" || n > maxParts && !strings.Contains(told, "told more than 4096 of the kind") {
 				t.Errorf("many-parts: %d of kind %s are judged: %q", n, kind, told)
 			}

@@ -32,7 +32,7 @@ func (l *line) pages(ctx context.Context, k call, each func(raw []byte) (next st
 		if err != nil || next == "" {
 			return err
 		}
-		query, err := follow(next, filters)
+		query, err := nextQuery(next, filters)
 		if err != nil {
 			return garbled(k.name(), "Ironic's link to the next page cannot be followed: %.200q", next)
 		}
@@ -44,11 +44,11 @@ func (l *line) pages(ctx context.Context, k call, each func(raw []byte) (next st
 	return garbled(k.name(), "Ironic's list has more than %d pages", maxPages)
 }
 
-// follow returns the query of a link to a next page, with all that the first page was asked
+// nextQuery returns the query of a link to a next page, with all that the first page was asked
 // by: Ironic's links repeat neither provision_state nor node, so that by them alone the next
 // page is one of all nodes, or of all ports. The link's host is what Ironic believes its own
 // to be, which behind a proxy may be out of reach, or must be shown a token.
-func follow(next string, filters url.Values) (query string, err error) {
+func nextQuery(next string, filters url.Values) (query string, err error) {
 	link, err := url.Parse(next)
 	if err != nil {
 		return "", err

@@ -52,8 +52,8 @@ func (s expected) stale(v expectations.Verdict, name string) bool {
 	})
 }
 
-// judge returns which expectations are those of a machine, and how it differs.
-func (s expected) judge(node, name string, m hardware.Machine) (by, differences []string) {
+// judgeMachine returns which expectations are those of a machine, and how it differs.
+func (s expected) judgeMachine(node, name string, m hardware.Machine) (by, differences []string) {
 	surplus := 0
 	for _, e := range s.all {
 		switch {

@@ -132,7 +132,7 @@ func (w *judging) round(ctx context.Context) (more bool, err error) {
 	}
 	batch := expectations.Judge{Under: v.ExpectationsChanged()}
 	for _, c := range due {
-		j, err := w.judge(v, set, c)
+		j, err := w.judgeCandidate(v, set, c)
 		if err != nil {
 			return false, err
 		}
@@ -230,8 +230,8 @@ func nodesOf(v fsm.View) iter.Seq[string] {
 	}
 }
 
-// judge makes the verdict on a machine.
-func (w *judging) judge(v fsm.View, set expected, c candidate) (expectations.Judgement, error) {
+// judgeCandidate makes the verdict on a machine.
+func (w *judging) judgeCandidate(v fsm.View, set expected, c candidate) (expectations.Judgement, error) {
 	row, judged := v.Verdict(c.node)
 	j := expectations.Judgement{Node: c.node, Document: c.sent[0].Document, Sent: c.sent[0].Sent, Name: c.name,
 		Before: row.Document, Earlier: row.Earlier}
@@ -243,12 +243,12 @@ func (w *judging) judge(v fsm.View, set expected, c candidate) (expectations.Jud
 	case len(c.sent) > 1:
 		j.Earlier = c.sent[1].Document
 	}
-	is, err := w.read(v, c.node, j.Document)
+	is, err := w.readMachine(v, c.node, j.Document)
 	if err != nil {
 		return j, err
 	}
 	if c.fresh && !j.Earlier.IsZero() {
-		was, err := w.read(v, c.node, j.Earlier)
+		was, err := w.readMachine(v, c.node, j.Earlier)
 		if err != nil {
 			return j, err
 		}
@@ -258,12 +258,12 @@ func (w *judging) judge(v fsm.View, set expected, c candidate) (expectations.Jud
 		}
 		j.Changed, j.Changes = len(told), brief(told)
 	}
-	j.By, j.Differences = set.judge(c.node, c.name, is)
+	j.By, j.Differences = set.judgeMachine(c.node, c.name, is)
 	return j, nil
 }
 
-// read reads a machine from a stored document. A document that is none tells nothing.
-func (w *judging) read(v fsm.View, node string, hash blobs.Hash) (hardware.Machine, error) {
+// readMachine reads a machine from a stored document. A document that is none tells nothing.
+func (w *judging) readMachine(v fsm.View, node string, hash blobs.Hash) (hardware.Machine, error) {
 	text, err := inspector.Load(w.Packer, v, hash)
 	if err != nil {
 		return hardware.Machine{}, fmt.Errorf("read a document of node %s: %w", node, err)

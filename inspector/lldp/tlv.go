@@ -29,13 +29,13 @@ func (f *Facts) Add(kind byte, value []byte) error {
 	if len(value) > maxValue {
 		return fmt.Errorf("TLV %d: %d bytes are more than the %d of a TLV", kind, len(value), maxValue)
 	}
-	if err := f.read(kind, value); err != nil {
+	if err := f.readTLV(kind, value); err != nil {
 		return fmt.Errorf("TLV %d: %w", kind, err)
 	}
 	return nil
 }
 
-func (f *Facts) read(kind byte, value []byte) error {
+func (f *Facts) readTLV(kind byte, value []byte) error {
 	switch kind {
 	case TypeChassisID:
 		return f.identifier(ChassisID, value, chassisForm)

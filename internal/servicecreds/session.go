@@ -54,7 +54,7 @@ func (s *Session[T]) Get(ctx context.Context) (*T, error) {
 	}
 	fresh, err := s.logIn(ctx)
 	if err != nil {
-		s.note(err)
+		s.noteRefusal(err)
 		return nil, err
 	}
 	s.current.Store(fresh)
@@ -73,7 +73,7 @@ func (s *Session[T]) resting() error {
 	return nil
 }
 
-func (s *Session[T]) note(err error) {
+func (s *Session[T]) noteRefusal(err error) {
 	if s.refused(err) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -92,10 +92,10 @@ func NewFitness(peer string, host Host, t raftstore.Timing, log *slog.Logger, al
 func (f *Fitness) Fit() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.judge(time.Now())
+	return f.judgeFitness(time.Now())
 }
 
-func (f *Fitness) judge(now time.Time) error {
+func (f *Fitness) judgeFitness(now time.Time) error {
 	if f.stopped {
 		return errors.New("it is stopping")
 	}
@@ -208,7 +208,7 @@ func (f *Fitness) judgeAndTell(now time.Time) (changed bool, why error) {
 	if led {
 		f.led = now
 	}
-	why = f.judge(now)
+	why = f.judgeFitness(now)
 	changed = (why == nil) != (f.why == nil)
 	f.why = why
 	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < f.refusalTime(now))

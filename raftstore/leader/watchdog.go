@@ -83,7 +83,7 @@ func (w *Watchdog) Age() time.Duration {
 // Limit returns the age at which the watchdog trips.
 func (w *Watchdog) Limit() time.Duration { return w.limit }
 
-func (w *Watchdog) note(t time.Time) {
+func (w *Watchdog) noteWrite(t time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.committed = t
@@ -91,8 +91,8 @@ func (w *Watchdog) note(t time.Time) {
 
 // Run implements Duty.
 func (w *Watchdog) Run(ctx context.Context, a Authority) error {
-	w.note(time.Now())
-	defer w.note(time.Time{})
+	w.noteWrite(time.Now())
+	defer w.noteWrite(time.Time{})
 	probes, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -119,7 +119,7 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 		cancel()
 		// Refused, not hung: a transfer is running and raft's loop is alive.
 		if err == nil || errors.Is(err, logerr.ErrNotLeader) {
-			w.note(time.Now())
+			w.noteWrite(time.Now())
 		}
 		if w.Probed != nil && ctx.Err() == nil && !errors.Is(err, logerr.ErrNotLeader) {
 			w.Probed(time.Since(began))

@@ -233,7 +233,7 @@ func TestTripSaysWhatHangs(t *testing.T) {
 			var said strings.Builder
 			w := NewWatchdog(&hangingDisk{leads: true}, raftstore.Normal(), func(bool) {}, func(int, error) {},
 				slog.New(slog.NewTextHandler(&said, nil)))
-			w.note(time.Now())
+			w.noteWrite(time.Now())
 			time.Sleep(3 * time.Second) // in a bubble
 			w.stuck = stuck
 			w.trip()

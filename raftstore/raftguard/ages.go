@@ -62,7 +62,7 @@ func (a *Ages) ask(voter Question) {
 		arrived := time.Now() // not before the voter has answered
 		cancel()
 		if err == nil {
-			a.note(arrived.Add(-age))
+			a.noteMoment(arrived.Add(-age))
 			return
 		}
 		pause := time.NewTimer(askPause)
@@ -74,7 +74,7 @@ func (a *Ages) ask(voter Question) {
 	}
 }
 
-func (a *Ages) note(last time.Time) {
+func (a *Ages) noteMoment(last time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last = append(a.last, last)

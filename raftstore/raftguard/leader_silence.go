@@ -69,7 +69,7 @@ func (l Looks) lookIfDue(late time.Duration) (again time.Duration, err error) {
 	case late > apart:
 		return apart, nil
 	}
-	return l.Heartbeat, l.look()
+	return l.Heartbeat, l.lookNow()
 }
 
 // turn is the place of this server among the voters that may follow a leader, -1 if it is none.
@@ -88,9 +88,9 @@ func (l Looks) turn(leads raft.ServerID) (int, error) {
 	return slices.Index(heirs, l.Self), nil
 }
 
-// look makes raft look now, which it does whenever its heartbeat timeout becomes shorter. A
+// lookNow makes raft look now, which it does whenever its heartbeat timeout becomes shorter. A
 // leader that it has heard meanwhile it keeps.
-func (l Looks) look() error {
+func (l Looks) lookNow() error {
 	c := l.Raft.ReloadableConfig()
 	c.HeartbeatTimeout = l.Heartbeat
 	longer := l.Raft.ReloadConfig(c)

@@ -78,8 +78,8 @@ type importReport struct {
 	Would     []string       `json:"would,omitempty"` // of a dry run: what the cluster would have more
 }
 
-// note notes what the cluster would have more.
-func (r *importReport) note(kind, id string, out importResult) {
+// noteWould notes what the cluster would have more.
+func (r *importReport) noteWould(kind, id string, out importResult) {
 	switch {
 	case !r.DryRun:
 	case kind == "rule" && out.Created:

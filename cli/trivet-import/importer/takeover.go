@@ -168,7 +168,7 @@ func (t *takeover) rule(ctx context.Context, body json.RawMessage, check bool) e
 		t.refuse(&t.report.Rules, "rule", id, refusal)
 		return nil
 	}
-	t.report.note("rule", id, out)
+	t.report.noteWould("rule", id, out)
 	t.report.Rules.add(out)
 	return nil
 }
@@ -208,7 +208,7 @@ func (t *takeover) record(ctx context.Context, r exportedRecord, check bool) err
 		t.report.Records.Kept++
 		t.report.Kept = append(t.report.Kept, importReason{"record", r.UUID, out.Kept})
 	default:
-		t.report.note("record", r.UUID, out)
+		t.report.noteWould("record", r.UUID, out)
 		t.report.Records.add(out)
 		t.report.Documents.New += out.Documents
 		t.report.Documents.Unchanged += r.documents() - out.Documents

@@ -70,7 +70,7 @@ func Convert(in Input) (Output, error) {
 	}
 	c.compose()
 	c.rest(entries)
-	c.settle()
+	c.dropRefused()
 	text, err := c.yaml()
 	if err != nil {
 		return Output{}, err
@@ -168,9 +168,9 @@ func (c *converter) rest(entries []entry) {
 	}
 }
 
-// settle takes out what our own rules refuse, until nothing is. Each round
+// dropRefused takes out what our own rules refuse, until nothing is. Each round
 // takes out a key at least, so it ends.
-func (c *converter) settle() {
+func (c *converter) dropRefused() {
 	for range len(c.values) + 1 {
 		conf, err := config.Load(config.Sources{Flags: c.values})
 		problems, _ := err.(config.Problems)

@@ -55,7 +55,7 @@ func parse(file string, text []byte) ([]entry, error) {
 			p.mistake(number+1, "the line is not text in UTF-8", "save the file as UTF-8")
 			continue
 		}
-		p.read(number+1, strings.TrimRight(string(raw), " \t\r\f\v"))
+		p.readLine(number+1, strings.TrimRight(string(raw), " \t\r\f\v"))
 	}
 	if len(p.problems) > 0 {
 		return nil, p.problems
@@ -68,7 +68,7 @@ func (p *parser) mistake(line int, what, do string) {
 	p.problems = append(p.problems, config.Problem{Where: where, What: what, Do: do})
 }
 
-func (p *parser) read(number int, line string) {
+func (p *parser) readLine(number int, line string) {
 	switch {
 	case line == "":
 		p.open = false
