@@ -156,6 +156,15 @@ func TestRingFollowsTheLog(t *testing.T) {
 		if err := f.followRing(t.Context()); err != nil || f.have.Changed != now.Changed {
 			t.Errorf("ring-never-goes-back: from %v to %v: %v", now.Changed, f.have.Changed, err)
 		}
+		unsaid := old.GossipRotation()
+		f.have.Changed, unsaid.Confirmed = unsaid.Changed, nil
+		if err := f.confirm(t.Context(), unsaid); err != nil {
+			t.Errorf("a rotation that went on before it was confirmed is no failure: %v", err)
+		}
+		f.o.Peer = "removed"
+		if err := f.confirm(t.Context(), unsaid); err == nil {
+			t.Error("a peer that is no member has confirmed its keys")
+		}
 	})
 }
 

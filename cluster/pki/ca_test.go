@@ -163,6 +163,18 @@ func TestLeafValidity(t *testing.T) {
 	}
 }
 
+// A file whose block holds no certificate is refused: nil would be what the caller trusts.
+func TestCertificateThatIsNone(t *testing.T) {
+	good := pki.EncodeCertificate(foundCA(t).Certificate())
+	block, _ := pem.Decode(good)
+	block.Bytes = block.Bytes[:len(block.Bytes)-1]
+	for name, text := range map[string][]byte{"cut short": pem.EncodeToMemory(block), "two": append(good, good...), "none": nil} {
+		if cert, err := pki.ParseCertificate(text); err == nil || cert != nil {
+			t.Errorf("%s: %v, %v", name, cert, err)
+		}
+	}
+}
+
 // TestForeignClientsCanCheckToo verifies with the standard library alone, as
 // curl --cacert would.
 func TestForeignClientsCanCheckToo(t *testing.T) {
