@@ -146,6 +146,19 @@ func TestNoMarks(t *testing.T) {
 	}
 }
 
+// A kubelet that reports a shutdown without its condition marks its Node as well: the machine
+// may be restarted on purpose.
+func TestKubeletThatReportsAShutdown(t *testing.T) {
+	stopping := Node{Ready: kubestate.ReadyFalse, Lifecycle: Lifecycle{Stopping: true}}
+	if why := stopping.planned(); !strings.Contains(why, "shutting down") {
+		t.Errorf("marks: a machine that shuts down is planned to: %q", why)
+	}
+	watched := &nodeFacts{WatchedNode: WatchedNode{Node: stopping}}
+	if why := byPlannedWork(&facts{settings: safe()}, watched); !strings.Contains(why, "on purpose") {
+		t.Errorf("marks: the rail forbids nothing: %q", why)
+	}
+}
+
 // The page has each mark in one row of its table, and no other.
 func TestMarksAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/failover.md")
