@@ -115,6 +115,9 @@ func TestPairsAreFound(t *testing.T) {
 		"Ironic's Keystone here": {
 			"api: {listen: ':5000'}\nironic: {auth_type: keystone, auth_url: 'http://[::1]:5000/v3', username: u, password: p, project_name: s}",
 			"ironic.auth_url", "api.listen (trivet.yaml:1)", "another port"},
+		"a receiver here, whose path is a secret": {"api: {listen: ':8443'}\n" +
+			"events: {receivers: ['chat=https://127.0.0.1:8443/hooks/x'], secrets: [chat=/s]}", "events.receivers",
+			"https://127.0.0.1:8443 is where this peer itself listens: api.listen (trivet.yaml:1)", "another port"},
 		"one directory for two": {"data_dir: /d\nbackup: {directory: /d/}", "backup.directory",
 			"data_dir (trivet.yaml:1)", "path of its own"},
 		"logs among the hosts of dnsmasq": {

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -158,6 +159,9 @@ func (r *Receiver) post(ctx context.Context, id string, body []byte) error {
 	req.Header.Set("webhook-timestamp", stamp)
 	req.Header.Set("webhook-signature", "v1,"+sign(key, id, stamp, body))
 	resp, err := r.client.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err // readers are told the error, and the path of a URL may be its secret
+	}
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,22 @@ func errorText(err error) string {
 	return err.Error()
 }
 
+// Why a receiver takes nothing is told to readers and to other receivers: of its URL, which may be
+// the secret of a chat's hook, no error says anything.
+func TestErrorsHideTheURL(t *testing.T) {
+	s := newSite(t, memlog.New(t))
+	conf := config.Events{Receivers: []string{"chat=http://127.0.0.1:1/hooks/T00/hunter2"},
+		Secrets: []string{"chat=" + s.secrets}}
+	made, err := Open(conf, Options{Wall: time.Now, Logger: msgcheck.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = made[0].Ping(t.Context(), "cluster")
+	if text := errorText(err); !strings.Contains(text, "refused") || strings.Contains(text, "hunter2") {
+		t.Errorf("url-is-hidden: %v", err)
+	}
+}
+
 // A receiver that takes a connection and never answers is given up after answerLimit.
 func TestSilentReceiverIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
