@@ -19,6 +19,7 @@ import urllib.request
 
 TAG = {"name": "trivet", "slug": "trivet"}
 LIMIT = 60.0  # seconds for one call
+TRY = 12.0  # seconds for one read from one of several servers
 MOST = 32 << 20  # bytes of one answer
 PAGE = 500
 
@@ -35,25 +36,32 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Service:
-    """An HTTP service that speaks JSON. Of several URLs the first that answers counts."""
+    """An HTTP service that speaks JSON. Of several URLs the first that answers counts, and is asked first from then on."""
 
     def __init__(self, urls, headers, cacert=None):
         self.urls, self.headers = [u.rstrip("/") for u in urls], headers
         context = ssl.create_default_context(cafile=cacert)
         self.opener = urllib.request.build_opener(NoRedirect, urllib.request.HTTPSHandler(context=context))
 
+    def prefer(self, url):
+        """Asks this server first from now on: one that is dead costs its time once."""
+        self.urls.sort(key=lambda other: other != url)
+
     def call(self, method, path, body=None):
         text = None if body is None else json.dumps(body).encode()
-        failed = []
+        failed, limit = [], TRY if method == "GET" and len(self.urls) > 1 else LIMIT
         for url in list(self.urls):
             request = urllib.request.Request(url + path, text, {"Accept": "application/json", **self.headers}, method=method)
             if text is not None:
                 request.add_header("Content-Type", "application/json")
             try:
-                with self.opener.open(request, timeout=LIMIT) as answer:
+                with self.opener.open(request, timeout=limit) as answer:
                     content = answer.read(MOST + 1)
+                self.prefer(url)
             except urllib.error.HTTPError as error:
                 said = error.read(2000).decode(errors="replace")
+                if error.code < 500:
+                    self.prefer(url)
                 if error.code == 404 and method == "GET":
                     return None
                 if error.code < 500 or method != "GET":

@@ -2,9 +2,11 @@
 
 import copy
 import os
+import socket
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -183,6 +185,18 @@ class ExportTest(unittest.TestCase):
         for wrong in ({}, {"inventory": []}, {"inventory": {"interfaces": ["eno1"]}}, {"inventory": {"disks": [{"size": "large"}]}}):
             self.trivet.documents[NODE] = wrong
             self.assertIn("error: node-1: ", "\n".join(self.export(code=1)))
+
+    def test_dead_server_costs_its_time_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections and never answers
+            url, asked = "http://127.0.0.1:%d" % silent.getsockname()[1], []
+            with unittest.mock.patch.object(netbox_trivet, "TRY", 0.2):
+                trivet = netbox_trivet.Trivet([url, self.trivet.url], {"Authorization": "Basic YWRtaW46aHVtbWluZ2JpcmQ="})
+                opened = trivet.opener.open
+                trivet.opener.open = lambda request, timeout: (asked.append((request.full_url.startswith(url), timeout)),
+                                                               opened(request, timeout=timeout))[1]
+                for _ in range(3):
+                    self.assertEqual(len(list(trivet.nodes())), 1)
+        self.assertEqual(asked, [(True, 0.2)] + [(False, 0.2)] * 6, "dead-server: asked (the dead one?, seconds)")
 
     def test_old_netbox_is_refused(self):
         self.netbox.version = "4.1.11"
