@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
@@ -79,12 +80,14 @@ func (f *relayFlood) fill(source, node string, bytes int) (accepted []fencing.To
 }
 
 // take ends relays.
-func (f *relayFlood) take(sequences ...fencing.Token) {
+func (f *relayFlood) take(sequences ...fencing.Token) { f.settle(relays.OutcomeTaken, sequences...) }
+
+func (f *relayFlood) settle(outcome relays.Outcome, sequences ...fencing.Token) {
 	f.t.Helper()
 	for _, sequence := range sequences {
 		f.do(Header{Token: f.token}, relays.Try{Sequence: sequence})
 		if res := f.do(Header{Token: f.token},
-			relays.Settle{Sequence: sequence, Try: 1, Outcome: relays.OutcomeTaken}); res.Code != OK {
+			relays.Settle{Sequence: sequence, Try: 1, Outcome: outcome, Reason: "because"}); res.Code != OK {
 			f.t.Fatal(res)
 		}
 	}
@@ -158,4 +161,38 @@ func TestRelaysThatEndedMakeRoom(t *testing.T) {
 		}
 	}
 	f.check()
+}
+
+// Whoever knows a MAC of a node pushes out nothing that Ironic took of it by what Ironic refuses,
+// and not the newest by what waits. Below log version 3 the oldest goes, as v0.2.0 has it.
+func TestRelaysThatWereTakenStay(t *testing.T) {
+	for version, want := range map[int]string{2: "[]", Version: "[true true true]"} {
+		f := newRelayFlood(t)
+		m, _ := f.state.View().Member("a")
+		m.Version = version
+		f.do(Header{}, membership.PutMember{Member: m})
+		var taken []fencing.Token
+		for range 3 {
+			taken = append(taken, relayedOf(t, f.send("192.0.2.1/32", nodeA, 8)).Sequence)
+		}
+		f.take(taken...)
+		for range relays.MaxOfNode {
+			f.settle(relays.OutcomeRefused, relayedOf(t, f.send("192.0.2.66/32", nodeA, 8)).Sequence)
+		}
+		kept := []bool{}
+		for r := range f.state.View().RelaysOf(nodeA) {
+			if r.State == relays.Taken {
+				kept = append(kept, r.Sequence == taken[len(kept)])
+			}
+		}
+		if fmt.Sprint(kept) != want {
+			t.Errorf("taken-stays: log version %d: after documents that Ironic refused %v are kept, want %v", version, kept, want)
+		}
+		waiting := len(f.fill("192.0.2.66/32", nodeA, 8))
+		newest, ok := f.state.View().TakenRelayOf(nodeA)
+		if version == Version && (!ok || newest.Sequence != taken[2] || waiting != relays.MaxOfNode-1) {
+			t.Errorf("newest-stays: next to %d that wait there is %+v", waiting, newest)
+		}
+		f.check()
+	}
 }

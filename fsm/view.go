@@ -144,15 +144,15 @@ type SentDocument struct {
 }
 
 // Sent lists the documents of a node's inspections that are stored, the newest first:
-// those that were handed on to Ironic before and after the node's own record began, and
-// those that its verdict keeps.
+// those that Ironic took before and after the node's own record began, and those that its
+// verdict keeps.
 func (v View) Sent(node string) []SentDocument {
 	rec, _ := v.Record(node)
 	var before, after, own []SentDocument
 	for relay := range v.RelaysOf(node) {
 		sent := SentDocument{relay.Document, relay.Sequence}
 		switch {
-		case relay.State == relays.Failed: // Ironic did not wait for it
+		case relay.State != relays.Taken: // of a stranger, perhaps
 		case relay.Sequence < rec.Begun:
 			before = append([]SentDocument{sent}, before...)
 		default:

@@ -235,7 +235,7 @@ func machineKinds() []Kind {
 			Name:  "relay/pending",
 			For:   "Ironic, to take the data of a ramdisk",
 			Limit: "`inspection.timeout` after it was accepted; 30 s after Ironic first said that it waits for none",
-			Then:  "it has failed, and its data is kept (inspection.report_expiry)",
+			Then:  "it has failed: inspect the node again",
 			Do:    "'trivet node relays' lists them; 'trivet doctor --check services' says whether Ironic answers each host",
 		},
 	}

@@ -212,7 +212,7 @@ func (j judge) relay(r relays.Relay) api.Wait {
 	w.Since = millis(r.AcceptedMillis)
 	j.limit(&w, r.Deadline, "")
 	if last := r.Absent.Add(relays.AbsentTimeout); r.Absent != 0 && j.leaderReachesIronic() && last < r.Deadline {
-		then := "if Ironic waits for none then either, it has failed, and its data is kept (inspection.report_expiry)"
+		then := "if Ironic waits for none then either, it has failed: inspect the node again"
 		if !r.After.IsZero() {
 			then = "if Ironic waits for none then either, it counts as taken: Ironic took the same data before"
 		}

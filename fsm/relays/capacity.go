@@ -28,11 +28,17 @@ const (
 	maxRelaySource = 64 // bytes of a source's name
 )
 
+// logVersionTakenStay is the log version from which on what Ironic did not take makes room first,
+// and the newest document of a node that it took makes room for no other of that node.
+const logVersionTakenStay = 3
+
 // relayShare is a part of the room for relays. Every relay belongs to several.
 type relayShare struct {
 	key  string // of the tables; no key is the beginning of another's
 	name string // for a refusal
 	most relaySum
+	// ofNode says that it is a node's, of which a document may stay.
+	ofNode bool
 }
 
 // relaySum is how much documents take.
@@ -52,15 +58,17 @@ type relayUse struct{ all, pending relaySum }
 
 // shares returns the parts of the room that r takes.
 func (r Relay) shares() []relayShare {
-	shares := []relayShare{{"all", "all sources", relaySum{MaxRelays, MaxBytes}}}
+	shares := []relayShare{{key: "all", name: "all sources", most: relaySum{MaxRelays, MaxBytes}}}
 	if r.Source != "" {
-		shares = append(shares, relayShare{"source " + r.Source + "\x00", r.Source, relaySum{MaxOfSource, MaxBytesOfSource}})
+		shares = append(shares, relayShare{key: "source " + r.Source + "\x00", name: r.Source,
+			most: relaySum{MaxOfSource, MaxBytesOfSource}})
 	}
 	if r.Node == "" {
-		return append(shares, relayShare{"unknown", "nodes that Ironic's ports do not name",
-			relaySum{MaxUnknown, MaxBytesUnknown}})
+		return append(shares, relayShare{key: "unknown", name: "nodes that Ironic's ports do not name",
+			most: relaySum{MaxUnknown, MaxBytesUnknown}})
 	}
-	return append(shares, relayShare{"node " + r.Node, "node " + r.Node, relaySum{MaxOfNode, MaxBytesOfNode}})
+	return append(shares, relayShare{key: "node " + r.Node, name: "node " + r.Node,
+		most: relaySum{MaxOfNode, MaxBytesOfNode}, ofNode: true})
 }
 
 // member is the key of a relay among those of the share that have ended.
@@ -87,6 +95,11 @@ func (t Txn) countRelay(r Relay, in bool) {
 		default:
 			t.ended.Drop(s.member(r.Sequence))
 		}
+		if r.State == Failed && in {
+			t.failed.Put(s.member(r.Sequence), table.None{})
+		} else {
+			t.failed.Drop(s.member(r.Sequence))
+		}
 		if use.all.documents == 0 {
 			t.used.Drop([]byte(s.key))
 			continue
@@ -96,31 +109,51 @@ func (t Txn) countRelay(r Relay, in bool) {
 }
 
 // relayRoom refuses a relay for which there is no room even if all that have
-// ended went. bytes is what its document takes.
+// ended and may make room went. bytes is what its document takes.
 func (t Txn) relayRoom(r Relay, bytes int) entry.Result {
 	for _, s := range r.shares() {
 		use, _ := t.used.Get([]byte(s.key))
-		pending := use.pending
-		if use.pending.add(1, bytes); use.pending.exceeds(s.most) {
+		pending, most := use.pending, s.most
+		if s.ofNode {
+			most.add(t.stays(r.Node))
+		}
+		if use.pending.add(1, bytes); use.pending.exceeds(most) {
 			return entry.Refuse(entry.QueueFull,
 				"%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
-				pending.documents, pending.bytes>>20, s.name, s.most.documents, s.most.bytes>>20)
+				pending.documents, pending.bytes>>20, s.name, most.documents, most.bytes>>20)
 		}
 	}
 	return entry.Done()
 }
 
-// makeRoom drops the oldest ended relays of each share until one more fits;
-// relayRoom has said that it will.
+// stays is what the document takes from a node's share that Ironic took last, less than zero.
+func (t Txn) stays(node string) (documents, bytes int) {
+	if taken, ok := t.TakenRelayOf(node); ok && t.Version >= logVersionTakenStay {
+		blob, _ := t.Blobs.Get(taken.Document)
+		return -1, -len(blob.Data)
+	}
+	return 0, 0
+}
+
+// makeRoom drops ended relays of each share, those that failed first and the oldest of them
+// first, until one more fits; relayRoom has said that it will.
 func (t Txn) makeRoom(r Relay, bytes int) {
 	for _, s := range r.shares() {
-		for key := range t.ended.Under([]byte(s.key)) {
-			use, _ := t.used.Get([]byte(s.key))
-			if use.all.add(1, bytes); !use.all.exceeds(s.most) {
-				break
-			}
-			t.expireRelay(table.TailToken(key))
+		if t.Version >= logVersionTakenStay {
+			t.dropEnded(s, t.failed, bytes)
 		}
+		t.dropEnded(s, t.ended, bytes)
+	}
+}
+
+// dropEnded drops the oldest relays of an order until so many bytes fit into a share.
+func (t Txn) dropEnded(s relayShare, order table.Of[table.None], bytes int) {
+	for key := range order.Under([]byte(s.key)) {
+		use, _ := t.used.Get([]byte(s.key))
+		if use.all.add(1, bytes); !use.all.exceeds(s.most) {
+			return
+		}
+		t.expireRelay(table.TailToken(key))
 	}
 }
 

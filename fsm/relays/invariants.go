@@ -9,7 +9,7 @@ import (
 
 func checkRelays(t Txn, p *valid.Problems) {
 	all := t.Tables
-	pending, known, used, ended := 0, 0, map[string]relayUse{}, 0
+	pending, known, used, ended, failed := 0, 0, map[string]relayUse{}, 0, 0
 	for key, r := range all.bySequence.All() {
 		p.Want(string(key) == string(table.TokenKey(r.Sequence)) && !r.Sequence.IsZero() && r.Sequence <= t.Granted(),
 			"relay %v is filed under %x", r.Sequence, key)
@@ -30,6 +30,10 @@ func checkRelays(t Txn, p *valid.Problems) {
 				p.Want(all.ended.Has(s.member(r.Sequence)), "relay %v has ended and is missing from %s", r.Sequence, s.name)
 				ended++
 			}
+			if r.State == Failed {
+				p.Want(all.failed.Has(s.member(r.Sequence)), "relay %v has failed and is missing from %s", r.Sequence, s.name)
+				failed++
+			}
 			used[s.key] = use
 		}
 	}
@@ -43,6 +47,8 @@ func checkRelays(t Txn, p *valid.Problems) {
 	p.Want(all.pending.Size() == pending, "%d relays are pending, %d in the index", pending, all.pending.Size())
 	p.Want(all.ended.Size() == ended, "the relays that have ended are %d times in shares, %d in the index", ended,
 		all.ended.Size())
+	p.Want(all.failed.Size() == failed, "the relays that have failed are %d times in shares, %d in the index", failed,
+		all.failed.Size())
 	p.Want(all.byDocument.Size() == size, "%d relays, %d by their documents", size, all.byDocument.Size())
 	p.Want(all.byNode.Size() == known, "%d relays are of nodes, %d in the index", known, all.byNode.Size())
 }

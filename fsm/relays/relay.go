@@ -48,6 +48,7 @@ type Tables struct {
 	byDocument table.Of[table.None] // document, sequence
 	byNode     table.Of[table.None] // node, sequence; those whose node is known
 	ended      table.Of[table.None] // share, sequence; see relayShare
+	failed     table.Of[table.None] // the same, of those that Ironic did not take
 	used       table.Of[relayUse]   // by share; a document counts as often as it is handed on
 }
 
@@ -56,7 +57,7 @@ func New() Tables {
 	return Tables{
 		bySequence: table.New[Relay](), pending: table.New[table.None](), byDocument: table.New[table.None](),
 		byNode: table.New[table.None](),
-		ended:  table.New[table.None](), used: table.New[relayUse](),
+		ended:  table.New[table.None](), failed: table.New[table.None](), used: table.New[relayUse](),
 	}
 }
 

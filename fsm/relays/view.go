@@ -42,6 +42,17 @@ func (s *Tables) RelayOf(node string) (Relay, bool) {
 	return s.newestRelay(s.byNode, []byte(node))
 }
 
+// TakenRelayOf returns the newest relay of a node that Ironic has taken. Any other may be of a
+// stranger, who knows a MAC of the machine.
+func (s *Tables) TakenRelayOf(node string) (newest Relay, ok bool) {
+	for r := range s.RelaysOf(node) {
+		if r.State == Taken {
+			newest, ok = r, true
+		}
+	}
+	return newest, ok
+}
+
 // RelaysOf iterates over a node's relays that are kept, the oldest first.
 func (s *Tables) RelaysOf(node string) iter.Seq[Relay] {
 	return func(yield func(Relay) bool) {

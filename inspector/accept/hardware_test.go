@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector"
@@ -20,13 +22,57 @@ func withDisk(serial string) string {
 }
 
 // handOver stores a document of node A that Ironic took, as a relay does.
-func handOver(o *inspecttest.Rig, document string) {
+func handOver(o *inspecttest.Rig, document string) { relayed(o, document, relays.OutcomeTaken) }
+
+// relayed stores a document of node A for Ironic. tried is 0 for one that Ironic has not seen yet.
+func relayed(o *inspecttest.Rig, document string, tried relays.Outcome) (out relays.Relayed) {
 	packed, err := o.Packer.Pack([]byte(document))
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.RaftLog.Must(relays.Accept{Node: inspecttest.NodeA, Document: packed, Timeout: time.Minute, Keep: time.Hour,
-		Tried: relays.OutcomeTaken})
+	res := o.RaftLog.Must(relays.Accept{Node: inspecttest.NodeA, Document: packed, Timeout: time.Minute, Keep: time.Hour,
+		Tried: tried})
+	if err := res.Decode(&out); err != nil {
+		o.Fatal(err)
+	}
+	return out
+}
+
+// TestDataIsWhatIronicTook: what a stranger sent under a MAC of a node is not the node's while it
+// waits, nor once Ironic has refused it.
+func TestDataIsWhatIronicTook(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		s := o.Service()
+		data := func(when, want string) {
+			t.Helper()
+			got, err := s.Data(o.Ctx, inspecttest.NodeA, false, inspector.Linearizable)
+			if err == nil && string(got) != want || (err == nil) != (want != "") {
+				t.Errorf("taken-is-shown: %s: %s (%v), want %s", when, got, err, want)
+			}
+			sent := o.RaftLog.Truth().Sent(inspecttest.NodeA)
+			if (want == "") != (len(sent) == 0) || want != "" && (len(sent) != 1 || sent[0].Document != blobs.HashOf([]byte(want))) {
+				t.Errorf("taken-is-judged: %s: %v", when, sent)
+			}
+		}
+		lead := fsm.Header{Token: o.RaftLog.Must(fsm.Lead{Peer: "h1", Boot: "b"}).Token}
+		refused := func(document string) {
+			of := relayed(o, document, 0)
+			for _, c := range []fsm.Command{relays.Try{Sequence: of.Sequence},
+				relays.Settle{Sequence: of.Sequence, Try: 1, Outcome: relays.OutcomeRefused, Reason: "404"}} {
+				if res, err := o.RaftLog.Write(lead, c); err != nil || res.Code != fsm.OK {
+					t.Errorf("%T: %v, %v", c, res.Err(), err)
+				}
+			}
+		}
+		refused(withDisk("stranger"))
+		data("refused, before Ironic took any", "")
+		handOver(o, withDisk("own"))
+		data("taken", withDisk("own"))
+		relayed(o, withDisk("waits"), 0)
+		data("one that waits", withDisk("own"))
+		refused(withDisk("again"))
+		data("one that was refused", withDisk("own"))
+	})
 }
 
 // TestChangesOfANode compares the last two inspections of a node, whoever did them:

@@ -98,7 +98,7 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r inspec
 		return nil, err
 	}
 	rec, _ := v.Record(node)
-	if r, ok := v.RelayOf(node); ok && !processed && (rec.Unprocessed.IsZero() || r.Sequence > rec.Begun) {
+	if r, ok := v.TakenRelayOf(node); ok && !processed && (rec.Unprocessed.IsZero() || r.Sequence > rec.Begun) {
 		return inspector.Load(s.o.Packer, v, r.Document) // Ironic's, and newer than ours
 	}
 	if !processed && rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {

@@ -298,7 +298,7 @@ func (w *judging) forget(ctx context.Context, v fsm.View) error {
 	var old expectations.Forget
 	for verdict := range v.Verdicts() {
 		_, recorded := v.Record(verdict.Node)
-		_, relayed := v.RelayOf(verdict.Node)
+		_, relayed := v.TakenRelayOf(verdict.Node)
 		if recorded || relayed || verdict.Since.Add(expiry).After(v.Now()) {
 			continue
 		}
