@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -79,6 +80,8 @@ type BasicAuth struct {
 	nextLook atomic.Int64          // ns since opened
 	lastRead atomic.Int64          // the same: when the users were what the file says
 	unread   atomic.Pointer[error] // of the last look, and that was logged
+	looks    bounds.Calls          // at the file
+	stat     func(path string) (os.FileInfo, error)
 
 	queue   *admission.Line
 	sources *admission.Known
@@ -92,7 +95,7 @@ func NewBasicAuth(path string, readers []string, now func() time.Time, random io
 	b := &BasicAuth{
 		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger,
 		compare: bcrypt.CompareHashAndPassword,
-		opened:  now(), queue: checks(maxChecks), sources: goodSources(),
+		opened:  now(), queue: checks(maxChecks), sources: goodSources(), stat: os.Stat,
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
@@ -245,14 +248,20 @@ func (v *verified) usedWithin(limit, at time.Duration) bool {
 	return v != nil && at-time.Duration(v.used.Load()) < limit
 }
 
-// Look reads the file again if it is another one than was read. It may wait for a file
-// system.
+// Look reads the file again if it is another one than was read. It waits for a file system
+// for up to bounds.FileLimit; one that hangs has no file that can be read.
 func (b *BasicAuth) Look() {
 	since, next := int64(b.now().Sub(b.opened)), b.nextLook.Load()
 	if since < next || !b.nextLook.CompareAndSwap(next, since+int64(lookAtFile)) {
 		return
 	}
-	info, err := os.Stat(b.path)
+	if err := b.looks.Do(bounds.FileLimit, func() { b.readChanged(since) }); err != nil {
+		b.outlive(since, fmt.Errorf("users of the API: %s: %w", b.path, err))
+	}
+}
+
+func (b *BasicAuth) readChanged(since int64) {
+	info, err := b.stat(b.path)
 	if err == nil && b.users.Load().of(info) {
 		b.unread.Store(nil)
 		b.lastRead.Store(since)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // line is one of a file of users, cheap to check.
@@ -252,6 +255,38 @@ func TestWhoIsTakenOutIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A share without its server delays one request for the look at the file of users; its users count for
+// ten minutes, as those of a file that cannot be read, and the operator is told.
+func TestUsersOfAShareThatHangs(t *testing.T) {
+	b := testAuth(t)
+	synctest.Test(t, func(t *testing.T) {
+		b.now, b.opened = time.Now, time.Now()
+		if err := authorize(t, b, "admin", "secret"); err != nil {
+			t.Fatal(err)
+		}
+		share := make(chan struct{})
+		b.stat = func(string) (os.FileInfo, error) {
+			<-share
+			return nil, os.ErrNotExist
+		}
+		for _, wait := range []time.Duration{bounds.FileLimit, 0, 0} {
+			time.Sleep(lookAtFile) // in a bubble
+			began := time.Now()
+			if err := authorize(t, b, "admin", "secret"); err != nil || time.Since(began) != wait {
+				t.Errorf("users-hang: %v after %v, want %v", err, time.Since(began), wait)
+			}
+		}
+		if err := b.Fault(); !errors.Is(err, bounds.ErrHangs) || !strings.Contains(err.Error(), b.path) {
+			t.Errorf("users-hang: told is %v", err)
+		}
+		time.Sleep(keepUsers) // in a bubble
+		if err := authorize(t, b, "admin", "secret"); status(err) != 401 {
+			t.Errorf("users-hang: after ten minutes %v", err)
+		}
+		close(share)
+	})
 }
 
 // TestWhoIsTakenOutWhileItWaits: a check judges by the file of when its turn comes.

@@ -29,17 +29,20 @@ func TLS(get Certificates) *tls.Config {
 type CertificateFiles struct {
 	cert, key string
 	logger    *slog.Logger
+	stat      func(path string) (os.FileInfo, error)
 
-	mu     sync.Mutex
-	pair   *tls.Certificate
+	mu   sync.Mutex
+	pair *tls.Certificate
+	next time.Time // not before this are they looked at again
+
+	looks  bounds.Calls   // at the files; the rest is theirs
 	seen   [2]os.FileInfo // when the pair, or the failure, was read
-	next   time.Time      // not before this are they looked at again
 	broken bool           // and that was logged
 }
 
 // OpenCertificateFiles reads the files; the error names the option and the file.
 func OpenCertificateFiles(cert, key string, logger *slog.Logger) (*CertificateFiles, error) {
-	f := &CertificateFiles{cert: cert, key: key, logger: logger}
+	f := &CertificateFiles{cert: cert, key: key, logger: logger, stat: os.Stat}
 	if err := f.readPair(); err != nil {
 		return nil, fmt.Errorf("api.tls.cert_file and key_file: %w", err)
 	}
@@ -47,13 +50,16 @@ func OpenCertificateFiles(cert, key string, logger *slog.Logger) (*CertificateFi
 	return f, nil
 }
 
-// Get is the present certificate.
+// Get is the present certificate. A file system that hangs delays one handshake, for
+// bounds.FileLimit, and the pair stays; the peer's look at all its files tells of that.
 func (f *CertificateFiles) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); !now.Before(f.next) {
 		f.next = now.Add(lookAtFile)
-		f.rereadFiles()
+		f.mu.Unlock()
+		_ = f.looks.Do(bounds.FileLimit, f.rereadFiles)
+		f.mu.Lock()
 	}
 	return f.pair, nil
 }
@@ -78,7 +84,7 @@ func (f *CertificateFiles) rereadFiles() {
 
 func (f *CertificateFiles) unchanged() bool {
 	for n, path := range [...]string{f.cert, f.key} {
-		info, err := os.Stat(path)
+		info, err := f.stat(path)
 		if err != nil || !sameFile(f.seen[n], info) {
 			return false
 		}
@@ -102,7 +108,10 @@ func (f *CertificateFiles) readPair() error {
 	if err != nil {
 		return fmt.Errorf("%s and %s: %w", f.cert, f.key, err)
 	}
-	f.pair, f.seen = &pair, seen
+	f.seen = seen
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pair = &pair
 	return nil
 }
 

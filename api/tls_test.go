@@ -19,11 +19,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -269,4 +271,33 @@ func TestTLSRefusals(t *testing.T) {
 	if err != nil || !strings.Contains(body, `"href":"http://front:8080/v1/rules"`) {
 		t.Errorf("behind a proxy: %s %v", body, err)
 	}
+}
+
+// TestCertificateOfAShareThatHangs: a share without its server delays one handshake, and the pair
+// that was read before serves all.
+func TestCertificateOfAShareThatHangs(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	cert, key, _ := ownPair(t, 1)
+	write(t, certFile, string(cert))
+	write(t, keyFile, string(key))
+	files, err := OpenCertificateFiles(certFile, keyFile, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		share := make(chan struct{})
+		files.stat = func(string) (os.FileInfo, error) {
+			<-share
+			return nil, os.ErrNotExist
+		}
+		for _, wait := range []time.Duration{bounds.FileLimit, 0, 0} {
+			files.next = time.Time{} // a second has passed
+			began := time.Now()
+			if pair, err := files.Get(nil); err != nil || pair == nil || time.Since(began) != wait {
+				t.Errorf("certificate-hangs: %v, %v after %v, want %v", pair, err, time.Since(began), wait)
+			}
+		}
+		close(share)
+	})
 }

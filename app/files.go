@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/failover/fence"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/internal/serviceuser"
@@ -50,8 +51,10 @@ func Files(conf config.Config) []config.File {
 }
 
 // FileFaults opens each file as this thread may, and returns what it cannot use. A file is
-// opened and not read.
-func FileFaults(files []config.File) []FileFault {
+// opened and not read. It waits for a file system that hangs.
+func FileFaults(files []config.File) []FileFault { return faultsOf(files, use) }
+
+func faultsOf(files []config.File, use func(config.File) error) []FileFault {
 	var out []FileFault
 	type done struct {
 		path   string
@@ -132,6 +135,8 @@ func closedDirectory(path string, err error) error {
 
 func fileRemedy(f config.File, err error) string {
 	switch {
+	case errors.Is(err, bounds.ErrHangs):
+		return "see to the file system that it lies on, as to the server of its share; 'stat " + f.Path + "' hangs meanwhile"
 	case errors.Is(err, fs.ErrNotExist) && f.Access == config.WritesDirectory:
 		return "make the directory, with mode 0700 and owned by the user of the service"
 	case errors.Is(err, fs.ErrNotExist):
@@ -153,6 +158,10 @@ const fileLook = 5 * time.Second
 // that is gone is told before the peer needs it (docs/design.md#eyes). Its methods may be
 // called concurrently.
 type fileWatch struct {
+	try   func(config.File) error  // nil: use
+	names bounds.Calls             // of files, in other files
+	looks map[string]*bounds.Calls // by path: one that hangs holds up no other
+
 	mu     sync.Mutex
 	last   []FileFault // of the newest look
 	faults []FileFault // of the two newest
@@ -161,19 +170,41 @@ type fileWatch struct {
 // Run looks every fileLook until ctx ends, at the files of the configuration in force, and calls
 // also. What they name is read when that changes, as the peer does.
 func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config, also func()) {
-	now := conf()
-	files := Files(*now)
+	var read *config.Config // whose files are known
+	var files []config.File
 	for range pace.Every(ctx, fileLook) {
-		if c := conf(); c != now {
-			now, files = c, Files(*c)
+		if c := conf(); c != read {
+			var named []config.File
+			if files = c.Files(); w.names.Do(bounds.FileLimit, func() { named = Files(*c) }) == nil {
+				read, files = c, named
+			}
 		}
 		w.checkFiles(files)
 		also()
 	}
 }
 
+// use is use of a file whose file system may hang.
+func (w *fileWatch) use(f config.File) error {
+	if w.looks == nil {
+		w.looks = make(map[string]*bounds.Calls)
+	}
+	if w.looks[f.Path] == nil {
+		w.looks[f.Path] = new(bounds.Calls)
+	}
+	try := use
+	if w.try != nil {
+		try = w.try
+	}
+	var fault error
+	if err := w.looks[f.Path].Do(bounds.FileLimit, func() { fault = try(f) }); err != nil {
+		return fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return fault
+}
+
 func (w *fileWatch) checkFiles(files []config.File) {
-	found := FileFaults(files) // may wait for a file system
+	found := faultsOf(files, w.use)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := make(map[string]bool)

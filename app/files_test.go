@@ -1,15 +1,18 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/serviceuser"
 )
 
@@ -123,4 +126,35 @@ func TestFileThatIsGone(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(found[0].Text, password) {
 		t.Errorf("doctor-tells-of-files: %+v, %v", found, err)
 	}
+}
+
+// TestFileOfAShareThatHangs: a file whose file system does not answer is told as one that is gone, and
+// keeps the peer from looking at no other, and at what is done next.
+func TestFileOfAShareThatHangs(t *testing.T) {
+	dir := t.TempDir()
+	conf := config.Default()
+	conf.Inspection.Processing.RamdiskLogsDir = filepath.Join(dir, "share")
+	conf.API.AuthStrategy, conf.API.HTTPBasicAuthUserFile = "http_basic", filepath.Join(dir, "gone")
+	synctest.Test(t, func(t *testing.T) {
+		share := make(chan struct{})
+		w := &fileWatch{try: func(f config.File) error {
+			if strings.HasSuffix(f.Path, "share") {
+				<-share
+			}
+			return use(f)
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*fileLook+bounds.FileLimit)
+		defer cancel()
+		done := 0
+		w.Run(ctx, func() *config.Config { return &conf }, func() { done++ })
+		told := ""
+		for _, f := range w.Faults() {
+			told += f.String() + "; "
+		}
+		if done != 3 || !strings.Contains(told, "share: the file system does not answer") ||
+			!strings.Contains(told, "gone does not exist") {
+			t.Errorf("share-hangs: %d rounds: %s", done, told)
+		}
+		close(share)
+	})
 }

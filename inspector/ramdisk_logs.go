@@ -5,7 +5,8 @@ type LogKeeper interface {
 	// Wants reports whether logs are kept of an introspection that failed, or of
 	// one that did not.
 	Wants(failed bool) bool
-	// Keep stores logs and says where. An error loses the logs and nothing else.
+	// Keep stores logs and says where, within seconds also where the file system hangs: a
+	// ramdisk waits. An error loses the logs and nothing else.
 	Keep(logs RamdiskLogs) (path string, err error)
 }
 

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Nothing is kept when the file system of the directory is nearly full: the state
@@ -31,6 +31,10 @@ const (
 	fileMode = 0o640
 )
 
+// keepLimit is how long a ramdisk waits until its logs are stored: its post ends after 30 s, of
+// which its answer may take 25.
+const keepLimit = 3 * time.Second
+
 // Dir keeps logs in one directory. All methods may be called concurrently.
 type Dir struct {
 	path, format string
@@ -40,7 +44,7 @@ type Dir struct {
 	wall         func() time.Time
 	free         func(path string) (bytes, of uint64, err error)
 
-	mu sync.Mutex // held while room is made and a file written
+	calls bounds.Calls // of which each makes room and writes a file
 }
 
 var _ inspector.LogKeeper = (*Dir)(nil)
@@ -76,19 +80,26 @@ func (d *Dir) Keep(logs inspector.RamdiskLogs) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(d.path, dirMode); err != nil {
-		return "", fmt.Errorf("make the directory of ramdisks' logs: %w", err)
+	path = filepath.Join(d.path, name)
+	var failed error
+	if err := d.calls.Do(keepLimit, func() { failed = d.store(path, logs.Node == "", archive) }); err != nil {
+		return "", fmt.Errorf("inspection.processing.ramdisk_logs_dir: %s: %w", d.path, err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.makeRoom(name, logs.Node == "", int64(len(archive))); err != nil {
-		return "", err
+	return path, failed
+}
+
+// store makes room for a file and writes it.
+func (d *Dir) store(path string, ofUnknown bool, archive []byte) error {
+	if err := os.MkdirAll(d.path, dirMode); err != nil {
+		return fmt.Errorf("make the directory of ramdisks' logs: %w", err)
+	}
+	if err := d.makeRoom(filepath.Base(path), ofUnknown, int64(len(archive))); err != nil {
+		return err
 	}
 	if err := d.room(len(archive)); err != nil {
-		return "", err
+		return err
 	}
-	path = filepath.Join(d.path, name)
-	return path, write(path, archive)
+	return write(path, archive)
 }
 
 func (d *Dir) name(logs inspector.RamdiskLogs) (string, error) {

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 5, 12, 4, 9, 123456789, time.UTC) }
@@ -101,4 +103,28 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%.20s: %v, want %s", format, err, want)
 		}
 	}
+}
+
+// A share that hangs costs the logs, and a ramdisk that waits for its answer some seconds, or none
+// while it is known to hang.
+func TestShareThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, share := open(t, ""), make(chan struct{})
+		d.free = func(string) (uint64, uint64, error) {
+			<-share
+			return 100 << 30, 500 << 30, nil
+		}
+		for _, wait := range []time.Duration{keepLimit, 0, 0} {
+			began := time.Now()
+			if _, err := d.Keep(inspector.RamdiskLogs{Base64: "eA=="}); !errors.Is(err, bounds.ErrHangs) ||
+				!strings.Contains(err.Error(), d.path) || time.Since(began) != wait {
+				t.Errorf("share-hangs: %v after %v, want %v", err, time.Since(began), wait)
+			}
+		}
+		close(share)
+		synctest.Wait()
+		if _, err := d.Keep(inspector.RamdiskLogs{Base64: "eA=="}); err != nil {
+			t.Errorf("share-hangs: once it answers again: %v", err)
+		}
+	})
 }

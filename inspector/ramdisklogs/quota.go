@@ -33,7 +33,7 @@ type file struct {
 
 // makeRoom deletes files until one of so many bytes fits into the quota. Logs of
 // unknown machines have a share of it and go first, the oldest before the others;
-// they never displace those of a node. mu is held.
+// they never displace those of a node.
 func (d *Dir) makeRoom(name string, ofUnknown bool, bytes int64) error {
 	files, err := d.files(name)
 	if err != nil {

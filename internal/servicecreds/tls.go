@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 const (
@@ -33,17 +35,20 @@ type Files struct {
 type TLS struct {
 	files  Files
 	logger *slog.Logger
+	stat   func(path string) (os.FileInfo, error)
 
-	mu     sync.Mutex
-	conf   *tls.Config   // never changed, only replaced
+	mu   sync.Mutex
+	conf *tls.Config // never changed, only replaced
+	next time.Time   // not before this are they looked at again
+
+	looks  bounds.Calls  // at the files; the rest is theirs
 	seen   []os.FileInfo // when conf, or the failure, was read
-	next   time.Time     // not before this are they looked at again
 	broken bool          // and that was logged
 }
 
 // OpenTLS reads the files. The error names the option and the file.
 func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
-	t := &TLS{files: f, logger: logger}
+	t := &TLS{files: f, logger: logger, stat: os.Stat}
 	if err := t.readFiles(); err != nil {
 		return nil, err
 	}
@@ -52,13 +57,15 @@ func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
 }
 
 // Config is for one connection made now. It is shared: a caller that changes it
-// clones it first.
+// clones it first. A file system that hangs delays one connection, for bounds.FileLimit.
 func (t *TLS) Config() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); !now.Before(t.next) {
 		t.next = now.Add(lookAtFiles)
-		t.rereadFiles()
+		t.mu.Unlock()
+		_ = t.looks.Do(bounds.FileLimit, t.rereadFiles)
+		t.mu.Lock()
 	}
 	return t.conf
 }
@@ -70,7 +77,7 @@ func (t *TLS) Dial(ctx context.Context, network, address string) (net.Conn, erro
 }
 
 // rereadFiles reads the files again if one of them is another than was read. A failure
-// is logged once, until they hold together again. mu is held.
+// is logged once, until they hold together again.
 func (t *TLS) rereadFiles() {
 	if !t.broken && t.unchanged() {
 		return
@@ -93,7 +100,7 @@ func (t *TLS) names() []string {
 
 func (t *TLS) unchanged() bool {
 	for n, name := range t.names() {
-		info, err := os.Stat(name)
+		info, err := t.stat(name)
 		if err != nil || !sameFile(t.seen[n], info) {
 			return false
 		}
@@ -121,7 +128,10 @@ func (t *TLS) readFiles() error {
 	if err != nil {
 		return err
 	}
-	t.conf, t.seen = conf, seen
+	t.seen = seen
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conf = conf
 	return nil
 }
 

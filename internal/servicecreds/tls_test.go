@@ -20,7 +20,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // pair is a certificate that signed itself, and its key, in PEM.
@@ -221,4 +224,31 @@ func TestDialEndsWithItsContext(t *testing.T) {
 		_ = conn.Close() // it should not be there
 		t.Error("dialled for nobody")
 	}
+}
+
+// A share without its server delays one connection, and what was read before is used for all.
+func TestFilesOfAShareThatHangs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, newPair(t, "ca").cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of, err := OpenTLS(Files{CA: path, Section: "ironic"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		share := make(chan struct{})
+		of.stat = func(string) (os.FileInfo, error) {
+			<-share
+			return nil, os.ErrNotExist
+		}
+		for _, wait := range []time.Duration{bounds.FileLimit, 0, 0} {
+			of.next = time.Time{} // a second has passed
+			began := time.Now()
+			if conf := of.Config(); conf == nil || time.Since(began) != wait {
+				t.Errorf("certificates-hang: %v after %v, want %v", conf, time.Since(began), wait)
+			}
+		}
+		close(share)
+	})
 }
