@@ -158,8 +158,8 @@ func (r *redfish) power(ctx context.Context, m failover.Machine, to address) (fa
 }
 
 // set does not look first whether the machine is off: BMCs remember, too, and a command
-// that is not needed does no harm. What a BMC says to one is no failure if the machine
-// turns out to be as it was to be.
+// that is not needed does no harm. A BMC that refuses one is no failure if the machine
+// turns out to be as it was to be. Some leave out of their list what is so already.
 func (r *redfish) set(ctx context.Context, m failover.Machine, to address, want failover.Power) error {
 	at, kind := to.text, forceOff
 	if want == failover.PowerOn {
@@ -170,8 +170,11 @@ func (r *redfish) set(ctx context.Context, m failover.Machine, to address, want 
 		return err
 	}
 	if types := s.Actions.Reset.Types; len(types) > 0 && !slices.Contains(types, kind) {
-		return hopeless("use another type of device for this machine", "ResetType %s is %w by the BMC, which knows %s", kind,
-			ErrUnsupported, strings.Join(types, ", "))
+		if s.power() == want {
+			return nil
+		}
+		err := fmt.Errorf("ResetType %s is %w by the BMC, which knows %s", kind, ErrUnsupported, strings.Join(types, ", "))
+		return &setback{err, "use another type of device for this machine", s.power() != failover.PowerUnknown}
 	}
 	target, err := resetTarget(at, s.Actions.Reset.Target)
 	if err != nil {
@@ -179,10 +182,10 @@ func (r *redfish) set(ctx context.Context, m failover.Machine, to address, want 
 	}
 	err = r.post(ctx, target, map[string]string{"ResetType": kind})
 	var no *refusal
-	if !errors.As(err, &no) || no.status != http.StatusBadRequest && no.status != http.StatusConflict {
+	switch {
+	case !errors.As(err, &no), no.status == http.StatusUnauthorized, no.status == http.StatusForbidden:
 		return err
-	}
-	if no.saysAlready(kind) {
+	case no.saysAlready(want):
 		return nil
 	}
 	if s, again := r.system(ctx, m, at); again == nil && s.power() == want {

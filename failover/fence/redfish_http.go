@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -54,26 +56,22 @@ func (r *refusal) Error() string {
 	return text
 }
 
+// already finds the state that a BMC says a machine has, and no command that it already has
+// in hand.
+var already = regexp.MustCompile(`(?i)\balready (?:(?:powered|turned|switched) )?(on|off)\b`)
+
 // saysAlready reports whether the BMC refused because nothing had to be done.
-func (r *refusal) saysAlready(kind string) bool {
+func (r *refusal) saysAlready(want failover.Power) bool {
+	if r.status != http.StatusBadRequest && r.status != http.StatusConflict {
+		return false
+	}
 	for _, id := range r.ids {
 		if id == "NoOperation" || strings.HasSuffix(id, ".NoOperation") {
 			return true
 		}
 	}
-	state := "on"
-	if kind == forceOff {
-		state = "off"
-	}
-	text := " " + strings.Map(letters, strings.ToLower(r.text)) + " "
-	return strings.Contains(text, " already ") && strings.Contains(text, " "+state+" ")
-}
-
-func letters(r rune) rune {
-	if r < 'a' || r > 'z' {
-		return ' '
-	}
-	return r
+	found := already.FindStringSubmatch(r.text)
+	return found != nil && strings.EqualFold(found[1], want.String())
 }
 
 // setback adds what to do to a refusal.

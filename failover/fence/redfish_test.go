@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -252,8 +253,13 @@ func TestRedfishOff(t *testing.T) {
 			&refusal{status: 409, ids: []string{"IDRAC.2.8.PSU501"}, text: "Server is already powered OFF."}, ""},
 		{"already on its way elsewhere", "On", 0, 0, &refusal{status: 409, text: "A job is already running."},
 			"already running"},
+		{"another command on its way", "On", 0, 0, &refusal{status: 409,
+			text: "Unable to power off the server: another power operation is already in progress."}, "already in progress"},
+		{"already on", "On", 0, 0, &refusal{status: 409, text: "Server is already on: power it off first."}, "already on"},
 		{"another refusal", "On", 0, 0, &refusal{status: 400, text: "not now"}, "400 Bad Request"},
-		{"another status", "Off", 0, 0, &refusal{status: 500, text: "already off"}, "500 Internal Server Error"},
+		{"another status", "On", 0, 0, &refusal{status: 500, text: "already off"}, "500 Internal Server Error"},
+		{"off, and refuses with 500", "Off", 0, 0, &refusal{status: 500, text: "Internal"}, ""},
+		{"off, and refuses with 405", "Off", 0, 0, &refusal{status: 405}, ""},
 		{"no such action", "On", 0, 0, &refusal{status: 405}, "not supported by the BMC"},
 		{"may not", "On", 0, 0, &refusal{status: 403}, "the user must be allowed to switch machines"},
 	} {
@@ -263,12 +269,38 @@ func TestRedfishOff(t *testing.T) {
 			b.state, b.busy, b.late, b.refuses = c.state, c.busy, c.late, c.answer
 			err := b.device(b.trusted()).Off(t.Context(), worker())
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%v", err)
+				t.Errorf("refusal-of-off: %v, want %q", err, c.err)
 			}
 			for _, reset := range b.resets {
 				if reset != "ForceOff" {
 					t.Errorf("the BMC was told %s", reset)
 				}
+			}
+		})
+	}
+}
+
+// What is so already a BMC may leave out of its list of reset types.
+func TestRedfishListsByPowerState(t *testing.T) {
+	for _, c := range []struct {
+		name, state, listed string
+		act                 func(failover.Device, context.Context, failover.Machine) error
+		err                 string // "" for success
+	}{
+		{"off already", "Off", "On", failover.Device.Off, ""},
+		{"on already", "On", "ForceOff", failover.Device.On, ""},
+		{"still on", "On", "GracefulShutdown", failover.Device.Off, "which knows GracefulShutdown; use another type"},
+		{"still off", "Off", "PushPowerButton", failover.Device.On, "which knows PushPowerButton; use another type"},
+		{"on its way", "PoweringOff", "On", failover.Device.Off, "which knows On (3 tries)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBMC(t)
+			b.state = c.state
+			b.document = map[string]any{"Actions": map[string]any{
+				"#ComputerSystem.Reset": map[string]any{"ResetType@Redfish.AllowableValues": []string{c.listed}}}}
+			err := c.act(b.device(b.trusted()), t.Context(), worker())
+			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) || len(b.resets) > 0 {
+				t.Errorf("list-by-state: %v, want %q; the BMC was told %v", err, c.err, b.resets)
 			}
 		})
 	}
