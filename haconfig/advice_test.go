@@ -94,13 +94,14 @@ func TestAdvise(t *testing.T) {
 func TestManifestsThatCannotBeRead(t *testing.T) {
 	const good = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: good}\n"
 	for text, want := range map[string]string{
-		"a: [": "the document at line 5: ",
-		"{apiVersion: v1, kind: Namespace, metadata: {name: [1]}}":                                                                      "Namespace without a name: ",
-		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: n, labels: 1}}":                                       "StatefulSet n/db: ",
-		"{apiVersion: v1, kind: List, items: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: 1}}, 1]}":           "Deployment web: ",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, name: two}}":                                                     "Deployment web: ",
-		"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: n}, spec: {maxReplicas: [1]}}":    "HorizontalPodAutoscaler n/web: ",
-		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: n}, spec: {selector: {matchLabels: [1]}}}\n": "PodDisruptionBudget n/b: ",
+		"a: [": "the document at line 4: ",
+		"{apiVersion: v1, kind: Namespace, metadata: {name: [1]}}":                                                            "Namespace without a name: ",
+		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns, labels: 1}}":                            "StatefulSet ns/db: ",
+		"{apiVersion: v1, kind: List, items: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: 1}}, 1]}": "Deployment web: ",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, ? [1] : 2}":                                           "Deployment web: ",
+		"a: 1\n...\nb: 1": "the document at line 4: yaml: ", "a: 1\r---\rb: 1": "the document at line 4: another one begins in it",
+		"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: ns}, spec: {maxReplicas: [1]}}":    "HorizontalPodAutoscaler ns/web: ",
+		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: ns}, spec: {selector: {matchLabels: [1]}}}\n": "PodDisruptionBudget ns/b: ",
 	} {
 		all := NewInventory()
 		err := all.ReadManifests(strings.NewReader(good + "---\n" + text + "\n---\n" + good))
@@ -140,37 +141,73 @@ func TestDocumentsOfNoUse(t *testing.T) {
 	}
 }
 
+// TestManifestsAsKubectlReadsThem judges what kubectl takes as the API server gets it.
+func TestManifestsAsKubectlReadsThem(t *testing.T) {
+	const good = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: good}\n"
+	one := func(labels, pod string) string {
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: good, labels: {" + labels +
+			"}}\nspec: {replicas: 2, template: {spec: {" + pod + "}}}\n"
+	}
+	for name, text := range map[string]string{
+		"a label twice":             one("app: a, app: a", ""),
+		"truth values of YAML 1.1":  one("", "hostNetwork: yes, containers: [{name: a, securityContext: {readOnlyRootFilesystem: on}}]"),
+		"helm: the first is broken": "--- # Source: a\na: [\n--- # Source: b\n" + good,
+		"on the line of ---":        "--- {apiVersion: apps/v1, kind: Deployment, metadata: {name: good}}",
+		"with a BOM, ended":         "\ufeff" + good + "...\n",
+		"no separator":              "--- |\n  x\n  ---a\n---\t\r\n" + good,
+	} {
+		all := NewInventory()
+		unread := all.ReadManifests(strings.NewReader(text))
+		if (unread != nil) != (name == "helm: the first is broken") {
+			t.Errorf("as-kubectl: %s: %v", name, unread)
+		}
+		advice, err := all.Advise(conventions, 2, map[string]string{})
+		risks := map[string]int{}
+		for _, a := range advice {
+			risks[a.Finding]++
+		}
+		if err != nil || risks[FindingRefused] > 0 || risks[FindingBudget] == 0 && risks[FindingSingle] == 0 {
+			t.Errorf("as-kubectl: %s: %v, %v", name, advice, err)
+		}
+	}
+	all := NewInventory()
+	err := all.ReadManifests(strings.NewReader("apiVersion: v1\nkind: Namespace\nmetadata: {name: a, name: b}"))
+	if _, last := all.namespaces["b"]; !last || err != nil {
+		t.Errorf("as-kubectl: of two keys %v is read, %v", all.namespaces, err)
+	}
+}
+
 const volumes = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: n, labels: {PREFIXconsider: "true"}, annotations: {PREFIXfailure-tolerance-type: zone, PREFIXzones: "a,b,c"}}
+metadata: {name: ns, labels: {PREFIXconsider: "true"}, annotations: {PREFIXfailure-tolerance-type: zone, PREFIXzones: "a,b,c"}}
 ---
 apiVersion: apps/v1
 kind: StatefulSet
-metadata: {name: db, namespace: n, labels: {PREFIXtype: server}}
+metadata: {name: db, namespace: ns, labels: {PREFIXtype: server}}
 spec: {replicas: 2, selector: {matchLabels: {a: db}}, template: {metadata: {labels: {a: db}}}, volumeClaimTemplates: [{metadata: {name: data}}]}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, namespace: n, labels: {PREFIXtype: server}}
+metadata: {name: web, namespace: ns, labels: {PREFIXtype: server}}
 spec: {replicas: 2, template: {metadata: {labels: {a: db}}, spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: far}}, {name: w, persistentVolumeClaim: {claimName: local}}]}}}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
-metadata: {name: all, namespace: n}
+metadata: {name: all, namespace: ns}
 spec: {selector: {matchLabels: {a: db}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-0}, spec: {claimRef: {namespace: n, name: data-db-0}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-0}, spec: {claimRef: {namespace: ns, name: data-db-0}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-1, labels: {failure-domain.beta.kubernetes.io/zone: OTHER}}, spec: {claimRef: {namespace: n, name: data-db-1}}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-1, labels: {failure-domain.beta.kubernetes.io/zone: OTHER}}, spec: {claimRef: {namespace: ns, name: data-db-1}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-2}, spec: {claimRef: {namespace: n, name: data-db-other-1}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [z]}]}]}}}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-2}, spec: {claimRef: {namespace: ns, name: data-db-other-1}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [z]}]}]}}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-3}, spec: {claimRef: {namespace: n, name: far}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.gke.io/zone, operator: In, values: [z]}]}]}}}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-3}, spec: {claimRef: {namespace: ns, name: far}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.gke.io/zone, operator: In, values: [z]}]}]}}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-4}, spec: {claimRef: {namespace: n, name: local}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [h1]}]}]}}}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-4}, spec: {claimRef: {namespace: ns, name: local}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [h1]}]}]}}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-5}, spec: {claimRef: {namespace: n, name: data-db-2}}, status: {phase: Released}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv-5}, spec: {claimRef: {namespace: ns, name: data-db-2}}, status: {phase: Released}}
 `
 
 // TestVolumesPin says where volumes keep components.

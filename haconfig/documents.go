@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"go.yaml.in/yaml/v3"
+	kubeyaml "sigs.k8s.io/yaml"
 )
 
 // maxManifests bounds how many documents are read of a file.
@@ -27,7 +28,7 @@ func (i *Inventory) ReadManifests(r io.Reader) error {
 			return errors.Join(append(wrong, fmt.Errorf("more than %d documents", maxManifests))...)
 		}
 		text, lines, err := nextDocument(file)
-		if e := i.readDocuments(text, line); e != nil {
+		if e := i.readText(text, line); e != nil {
 			wrong = append(wrong, e)
 		}
 		line += lines
@@ -40,83 +41,76 @@ func (i *Inventory) ReadManifests(r io.Reader) error {
 	}
 }
 
-// nextDocument returns the text up to the next line that begins a document, and
-// how many lines it and that line are. The error is io.EOF with the last one.
+// nextDocument returns the text up to the next line that begins a document, and how
+// many lines it is. The error is io.EOF with the last one.
 func nextDocument(file *bufio.Reader) (text []byte, lines int, err error) {
 	for {
 		line, err := file.ReadBytes('\n')
+		text = append(text, line...)
 		if len(line) > 0 {
 			lines++
 		}
-		begins := bytes.Equal(bytes.TrimRight(line, " \t\r\n"), []byte("---"))
-		if !begins {
-			text = append(text, line...)
-		}
-		if begins || err != nil {
+		if err != nil {
 			return text, lines, err
 		}
+		next, _ := file.Peek(4) // less at the end, which the next line shows
+		if bytes.HasPrefix(next, []byte("---")) && len(bytes.TrimRight(next, " \t\r\n")) == 3 {
+			return text, lines, nil
+		}
 	}
 }
 
-// readDocuments reads what stands between two such lines; usually it is one
-// document.
-func (i *Inventory) readDocuments(text []byte, line int) error {
-	var wrong []error
-	for documents := yaml.NewDecoder(bytes.NewReader(text)); ; {
-		var document yaml.Node
-		err := documents.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return errors.Join(wrong...)
-		}
-		if err != nil { // the decoder does not find the next one
-			return errors.Join(append(wrong, fmt.Errorf("the document at line %d: %w", line, err))...)
-		}
-		wrong = append(wrong, i.readDocument(&document))
-	}
-}
-
-// readDocument takes an object or a list of objects; anything else is neither.
-func (i *Inventory) readDocument(object *yaml.Node) error {
+// readText reads the document that begins at a line.
+func (i *Inventory) readText(text []byte, line int) error {
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	err := documents.Decode(&document)
 	switch {
-	case object.Kind == yaml.DocumentNode && len(object.Content) == 1:
-		return i.readDocument(object.Content[0])
-	case object.Kind != yaml.MappingNode:
+	case errors.Is(err, io.EOF):
 		return nil
+	case err != nil:
+		return fmt.Errorf("the document at line %d: %w", line, err)
 	}
-	if items := field(object, "items"); items != nil && items.Kind == yaml.SequenceNode {
-		var wrong []error
-		for _, item := range items.Content {
-			wrong = append(wrong, i.readDocument(item))
-		}
-		return errors.Join(wrong...)
+	more := documents.Decode(&second)
+	if more == nil {
+		more = errors.New("another one begins in it, without a line for its ---")
 	}
+	if err = i.readDocument(document.Content[0], text); !errors.Is(more, io.EOF) {
+		err = errors.Join(err, fmt.Errorf("the document at line %d: %w", line, more))
+	}
+	return err
+}
+
+// readDocument takes an object or a list of objects; anything else is neither. JSON is
+// made of its text as kubectl does: of two keys the last counts, and "yes" is true.
+func (i *Inventory) readDocument(object *yaml.Node, text []byte) error {
 	kind := textAt(object, "kind")
-	if !matters(kindOf(textAt(object, "apiVersion"), kind)) {
+	if field(object, "items") == nil && !matters(kindOf(textAt(object, "apiVersion"), kind)) {
 		return nil
 	}
-	textKeys(object)
-	var value any
-	err := object.Decode(&value)
-	var raw []byte
-	if err == nil {
-		raw, err = json.Marshal(value)
-	}
+	raw, err := kubeyaml.YAMLToJSON(text)
 	if err != nil {
 		metadata := field(object, "metadata")
 		return fmt.Errorf("%s: %w", named(kind, textAt(metadata, "namespace"), textAt(metadata, "name")), err)
 	}
-	return i.Add(raw)
+	return i.addAll(raw)
 }
 
-// textKeys makes text of all keys, as kubectl does: YAML knows numbers and truth
-// values for keys, JSON does not.
-func textKeys(node *yaml.Node) {
-	for k, child := range node.Content {
-		if node.Kind == yaml.MappingNode && k%2 == 0 && child.Kind == yaml.ScalarNode && child.Tag != "!!merge" {
-			child.Tag = "!!str"
-		}
-		textKeys(child)
+// addAll adds an object in JSON, or those of a list.
+func (i *Inventory) addAll(raw []byte) (wrong error) {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
 	}
+	switch {
+	case !bytes.HasPrefix(raw, []byte("{")):
+		return nil
+	case unmarshal(raw, &list) != nil || list.Items == nil:
+		return i.Add(raw)
+	}
+	for _, item := range list.Items {
+		wrong = errors.Join(wrong, i.addAll(item))
+	}
+	return wrong
 }
 
 // field returns a member of a mapping, nil if there is none.

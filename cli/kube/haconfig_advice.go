@@ -84,8 +84,9 @@ func haconfigLint(t *term.Terminal) *cobra.Command {
 		Long: "Read manifests (YAML or JSON) and say for each Deployment and StatefulSet, and each autoscaler, what the webhook would change, and\n" +
 			"what would not survive the loss of a host even then: a single replica, nothing that spreads it, no disruption budget or one of\n" +
 			"no use, a volume of one host. Namespaces, budgets and autoscalers in the same file count; a namespace that is not in it is taken for one that\n" +
-			"is considered. It asks no API server. Documents of other kinds are skipped. A document that cannot be read is named, the\n" +
-			"rest is judged, and the exit code is 2 then.\n" + adviceExit,
+			"is considered. It asks no API server. Documents of other kinds are skipped. What kubectl reads is read as it\n" +
+			"does: of a key that is written twice the last counts. A document that cannot be read is named, the rest is judged, and\n" +
+			"the exit code is 2 then.\n" + adviceExit,
 		Example: "  trivet haconfig lint deployment.yaml\n  helm template . | trivet haconfig lint - --tolerance zone --zones a,b,c -o json",
 	}
 	f.add(c)
