@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -128,13 +129,19 @@ func (f Facts) unserved() []Finding {
 // file by choice, nothing if there are none or the hosts' configuration is not known.
 // That is no finding: a site may have no such machine.
 func NotServed(hosts []Facts) (sentences []string) {
+	var unsigned []string
 	for _, six := range []bool{false, true} {
 		var without []string
 		for _, f := range hosts {
 			conf := f.DHCP.Conf
-			known := f.Plan.Driver != noop && f.DHCP.Listening && len(conf.Boots) > 0 && len(conf.Problems) == 0
+			if f.Plan.Driver == noop || !f.DHCP.Listening || len(conf.Problems) > 0 {
+				continue
+			}
+			if !six && slices.ContainsFunc(conf.Boots, isSNPOnly) {
+				unsigned = append(unsigned, f.Peer)
+			}
 			served := slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { return b.Six == six && byHTTP(b) })
-			if known && !served && slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() == six }) {
+			if len(conf.Boots) > 0 && !served && slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() == six }) {
 				without = append(without, f.Peer)
 			}
 		}
@@ -150,8 +157,16 @@ func NotServed(hosts []Facts) (sentences []string) {
 					strings.Join(without, ", "), over, over))
 		}
 	}
+	if len(unsigned) > 0 {
+		sentences = append(sentences, fmt.Sprintf(
+			"not served by %s: UEFI with Secure Boot on, which refuses a snponly.efi that is not signed, as distributions have it; switch it off, "+
+				"or see docs/pxe.md#firmware", strings.Join(unsigned, ", ")))
+	}
 	return sentences
 }
+
+// isSNPOnly reports whether a boot loader is iPXE's for UEFI, as Trivet has dnsmasq name it.
+func isSNPOnly(b dnsmasq.Boot) bool { return strings.HasPrefix(path.Base(b.Name), "snponly") }
 
 // byHTTP reports whether a boot loader is fetched by HTTP.
 func byHTTP(b dnsmasq.Boot) bool {

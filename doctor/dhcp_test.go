@@ -92,6 +92,7 @@ func TestNoDHCPServerAnywhere(t *testing.T) {
 // Firmware that boots by HTTP is not served unless a URL is named that it reaches:
 // doctor says so for each protocol by which machines get addresses, and it is no
 // finding.
+// The loaders that Trivet names are not signed.
 func TestHTTPBootIsSaidNotToBeServed(t *testing.T) {
 	hosts := healthy()
 	serve := func(host int, url string, six bool) {
@@ -101,18 +102,19 @@ func TestHTTPBootIsSaidNotToBeServed(t *testing.T) {
 		t.Helper()
 		got := NotServed(hosts)
 		same := slices.EqualFunc(got, want,
-			func(text, begin string) bool { return strings.HasPrefix(text, "not served by "+begin+"; ") })
+			func(text, begin string) bool { return strings.HasPrefix(text, "not served by "+begin) })
 		if !same {
 			t.Errorf("not-served: %q, want %q", got, want)
 		}
 	}
-	wantSaid("h1, h2, h3: UEFI HTTP boot over IPv4", "h1, h2, h3: UEFI HTTP boot over IPv6")
+	wantSaid("h1, h2, h3: UEFI HTTP boot over IPv4; ", "h1, h2, h3: UEFI HTTP boot over IPv6; ")
 	serve(1, "http://192.0.2.5/snponly.efi", false)
 	serve(0, "https://[2001:db8::5]/snponly.efi", true)
-	wantSaid("h1, h3: UEFI HTTP boot over IPv4", "h2, h3: UEFI HTTP boot over IPv6")
+	const secure = ": UEFI with Secure Boot on, which refuses a snponly.efi that is not signed"
+	wantSaid("h1, h3: UEFI HTTP boot over IPv4; ", "h2, h3: UEFI HTTP boot over IPv6; ", "h1, h2"+secure)
 	serve(0, "http://192.0.2.5/snponly.efi", false)
 	hosts[1].DHCP.Conf.Ranges = hosts[1].DHCP.Conf.Ranges[:1] // IPv4 alone
-	wantSaid("h3: UEFI HTTP boot over IPv4", "h3: UEFI HTTP boot over IPv6")
+	wantSaid("h3: UEFI HTTP boot over IPv4; ", "h3: UEFI HTTP boot over IPv6; ", "h1, h2"+secure)
 	hosts[2].DHCP.Conf.Boots = nil
-	wantSaid()
+	wantSaid("h1, h2" + secure)
 }

@@ -115,7 +115,7 @@ const (
 	startWait  = 2 * time.Minute  // from power-on to the first request: a server's self-test
 	answerWait = 10 * time.Second // of DHCP
 	fetchWait  = 20 * time.Second // from an address to a file, and from a broken file to the next try
-	loaderWait = time.Minute      // from iPXE's script to the kernel
+	loaderWait = time.Minute      // from a loader to iPXE's question, and from iPXE's script to the kernel
 	systemWait = 5 * time.Minute  // from the kernel to the call
 )
 
@@ -137,6 +137,7 @@ func rows() []row {
 		{"file-refused", fetchWait, findFileRefused},
 		{"transfer-broken", fetchWait, findBroken},
 		{"loop", 0, findLoop},
+		{"loader-stopped", loaderWait, findLoaderStopped},
 		{"no-kernel", loaderWait, findNoKernel},
 		{"no-callback", systemWait, findNoCallback},
 	}
@@ -244,10 +245,14 @@ func findRefusedAddress(m Machine, _ heard) (int64, string) {
 	return 0, ""
 }
 
+// findNoFile leaves out what firmware tries after a loader that it fetched in vain.
 func findNoFile(_ Machine, h heard) (int64, string) {
 	for _, s := range slices.Backward(h.asked) {
 		if s.Client == boots.OtherClient {
 			continue
+		}
+		if s.Client != boots.IPXEClient && len(h.loader) > 0 {
+			return 0, ""
 		}
 		offers := slices.DeleteFunc(slices.Clone(slices.Concat(h.offered, h.leased)), func(o boots.Step) bool {
 			return o.Foreign || o.MAC != s.MAC || o.LastMillis < s.FirstMillis
@@ -332,6 +337,20 @@ func findLoop(_ Machine, h heard) (int64, string) {
 		}
 	}
 	return 0, ""
+}
+
+// findLoaderStopped finds a loader after which nothing came, neither of iPXE nor of another one.
+func findLoaderStopped(m Machine, h heard) (int64, string) {
+	_, refused := h.stuck(h.failed)
+	_, broken := h.stuck(h.abandoned)
+	if _, loops := findLoop(m, h); len(h.loader) == 0 || h.ipxe || len(h.system) > 0 || refused || broken || loops != "" {
+		return 0, ""
+	}
+	last := h.loader[len(h.loader)-1]
+	if slices.ContainsFunc(h.gaps, func(g boots.Step) bool { return g.LastMillis > last.LastMillis }) {
+		return 0, "" // iPXE may have asked meanwhile
+	}
+	return last.LastMillis, fmt.Sprintf("it fetched %s, and no iPXE asked since %s", last.File, moment(last.LastMillis))
 }
 
 func findNoKernel(_ Machine, h heard) (int64, string) {

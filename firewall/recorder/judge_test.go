@@ -103,6 +103,37 @@ func TestFindingsWait(t *testing.T) {
 	})
 }
 
+// A loader has a minute until iPXE asks. What was not heard meanwhile is no finding.
+func TestLoaderThatStopsIsTold(t *testing.T) {
+	for _, gap := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			s.led(func() {
+				s.lease("snponly.efi", firmware(7)...)
+				s.fetch(2070, "snponly.efi", 100, true)
+				if gap {
+					return
+				}
+				s.pass(loaderWait - 5*time.Second)
+				s.want("loader-stops: before a minute is over", "")
+				s.pass(10 * time.Second)
+				s.want("loader-stops: then", "loader-stopped")
+				s.lease("trivet.ipxe", ipxe()...)
+				s.fetch(2071, "ironic-agent.kernel", 100, true)
+				s.pass(10 * time.Second)
+				s.want("loader-stops: when iPXE comes after all", "")
+			})
+			if gap {
+				s.led(func() {
+					s.send(ask(t, machine1, dhcpv4.MessageTypeDiscover)) // the system on its disk, or the ramdisk
+					s.pass(2 * loaderWait)
+				})
+				s.want("loader-stops: not heard by one leader", "")
+			}
+		})
+	}
+}
+
 // A machine that was found silent and then asks was heard all the time, by the leader that found
 // it and by the next one.
 func TestSilenceIsNoGap(t *testing.T) {

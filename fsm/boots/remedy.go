@@ -27,9 +27,9 @@ func Remedy(code string) string {
 		return "'trivet doctor --check boot' names the files that are missing on each host"
 	case "transfer-broken":
 		return "look for loss of packets, another MTU, or a firewall between the machine and this host"
-	case "loop":
-		return "its loader does not find its network card, or its firmware does not run it: try another one " +
-			"(docs/pxe.md#firmware)"
+	case "loop", "loader-stopped":
+		return "its firmware does not run the loader, as with Secure Boot, or the loader does not find its network card: " +
+			"switch Secure Boot off, or try another loader (docs/pxe.md#firmware)"
 	case "no-kernel":
 		return "look at the script: its kernel and ramdisk must be where it says; the machine's screen has iPXE's error"
 	case "no-callback":

@@ -73,6 +73,7 @@ func TestGateTellsWhyNoMachineComes(t *testing.T) {
 		{"transfer-broken", broken,
 			`file snponly.efi from HOST broke off once, at last after about [0-9]+ bytes: "no room"`},
 		{"loop", loop, "it fetched snponly.efi 3 times, and began again each time"},
+		{"loader-stopped", loaderStopped, "it fetched snponly.efi, and no iPXE asked since TIME"},
 		{"no-kernel", noKernel, "iPXE runs and has fetched trivet.ipxe, and no kernel since TIME"},
 		{"no-callback", noCallback,
 			"it fetched ironic-agent.initramfs, ironic-agent.kernel, at last at TIME, and has not called"},
@@ -250,6 +251,12 @@ func loop(l *recorderLab) openstack.Machine {
 	for range 3 {
 		l.must(b.leases("").fetches("snponly.efi", whole))
 	}
+	return m
+}
+
+func loaderStopped(l *recorderLab) openstack.Machine {
+	m, b := l.firmware()
+	l.must(b.fetches("snponly.efi", whole))
 	return m
 }
 
