@@ -59,7 +59,8 @@ func TestBoots(t *testing.T) {
 			Findings: []entry.Finding{{Code: "no-offer", Text: "no server offered it an address"}}}},
 	})
 	const findings = `"findings":[{"code":"no-offer","text":"no server offered it an address",` +
-		`"remedy":"'trivet doctor --check dhcp --check pools' looks at dnsmasq and its pools; 'nft list ruleset' and 'iptables-save' show the host's own firewall"}]`
+		`"remedy":"'trivet doctor --check dhcp --check pools' looks at dnsmasq and its pools; 'nft list ruleset' and 'iptables-save' show the host's own firewall; ` +
+		`'Operation not permitted' in dnsmasq's log is an offer of an address that another machine was offered (docs/pxe.md#offers)"}]`
 	i := &Inspector{Service: &fake{}, Nodes: Nodes{Names: fakeNames{}, Boots: fakeBoots{log}}, Auth: NoAuth(), MaxLimit: 4,
 		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
 	h := i.Handler()

@@ -11,6 +11,7 @@
 //		set edition { type mark; }                         # what Change swaps from; no rule reads it
 //		set offered { type ipv4_addr; flags dynamic, timeout; }                # addresses that were offered
 //		set offers  { type ipv4_addr . ether_addr; flags dynamic, timeout; }   # and to which machines
+//		set withheld1, set withheld2, set withheld3                            # the same; from which it was withheld so often
 //		chain input {
 //			type filter hook input priority -10; policy accept;
 //			iifname "INTERFACE" udp dport 67 jump gate
@@ -36,7 +37,10 @@
 //		}
 //		chain offer {
 //			yiaddr . chaddr @offers update @offers, update @offered, accept
-//			yiaddr @offered drop
+//			yiaddr . chaddr @withheld3 update @offers, update @offered, accept
+//			yiaddr @offered, yiaddr . chaddr @withheld2 update @withheld3, drop
+//			yiaddr @offered, yiaddr . chaddr @withheld1 update @withheld2, drop
+//			yiaddr @offered, update @withheld1, drop
 //			update @offers, update @offered
 //		}
 //	}
@@ -62,9 +66,9 @@
 //	}
 //
 // Chains and rules never change once they are built; only elements of sets do, those of
-// offered and offers by packets alone. So
-// the driver that reads the table back knows what it must look like to the last
-// expression, and a difference is a change by another program.
+// offered, offers and withheld1 to withheld3 by packets alone. So the driver that reads
+// the table back knows what it must look like to the last expression, and a difference
+// is a change by another program.
 //
 // # Relays
 //

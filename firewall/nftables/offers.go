@@ -1,6 +1,7 @@
 package nftables
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,13 @@ const (
 // UEFI asks it waits 16 s for offers, and takes one up then.
 const offerLife = 20 * time.Second
 
+// maxWithheld is how often a machine is withheld an address, and withheldLife how long
+// that counts. PXE firmware asks four times, up to 16 s apart.
+const (
+	maxWithheld  = 3
+	withheldLife = time.Minute
+)
+
 // maxOffers bounds what is remembered: a full set remembers no more, and offers pass.
 const maxOffers = 1 << 16
 
@@ -39,8 +47,10 @@ var (
 
 // addOffers drops the offer of an address that another machine was offered less than
 // offerLife ago: of both, one would take it up and the other be refused
-// (docs/design.md#offers). The machine that gets no offer asks again. dnsmasq writes
-// the kind of a message as its first option; an offer that begins otherwise passes.
+// (docs/design.md#offers). The machine that gets no offer asks again. If the other one
+// has not taken the address up by the fourth time, as firmware without a boot file never
+// does, the offer passes: it may be the last. dnsmasq writes the kind of a message as
+// its first option; an offer that begins otherwise passes.
 func (k *skeleton) addOffers(iface string) {
 	lease, _ := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeEtherAddr) // fails from six types on
 	k.sets = append(k.sets,
@@ -52,20 +62,33 @@ func (k *skeleton) addOffers(iface string) {
 		chain{name: chainOffer})
 	k.add(chainOutput, to(iface), overFamily(unix.NFPROTO_IPV4), udp(), load(sourcePort), is(portKey(dhcpServer)),
 		load(firstOption), is([]byte{0x63, 0x82, 0x53, 0x63, 53, 1, 2}), verdict(expr.VerdictJump, chainOffer))
-	machine := &expr.Payload{DestRegister: secondRegister, Base: clientHardware.base, Offset: clientHardware.offset,
-		Len: clientHardware.length}
-	both := append(load(yourAddress), machine)
-	k.add(chainOffer, both, lookup(setOffers, true), remember(setOffers), remember(setOffered),
-		verdict(expr.VerdictAccept, ""))
-	k.add(chainOffer, load(yourAddress), lookup(setOffered, true), verdict(expr.VerdictDrop, ""))
-	k.add(chainOffer, slices.Clone(both), remember(setOffers), remember(setOffered))
+	machine := []expr.Any{&expr.Payload{DestRegister: secondRegister, Base: clientHardware.base,
+		Offset: clientHardware.offset, Len: clientHardware.length}}
+	both := slices.Concat(load(yourAddress), machine)
+	hold := slices.Concat(remember(setOffers, offerLife), remember(setOffered, offerLife))
+	for _, name := range []string{setOffers, setWithheld(maxWithheld)} {
+		k.add(chainOffer, both, lookup(name, true), hold, verdict(expr.VerdictAccept, ""))
+	}
+	for times := maxWithheld; times > 0; times-- {
+		k.sets = append(k.sets, newSet(setWithheld(times), lease, unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL, maxOffers))
+		var before []expr.Any
+		if times > 1 {
+			before = lookup(setWithheld(times-1), true)
+		}
+		k.add(chainOffer, load(yourAddress), lookup(setOffered, true), machine, before,
+			remember(setWithheld(times), withheldLife), verdict(expr.VerdictDrop, ""))
+	}
+	k.add(chainOffer, both, hold)
 }
 
-// remember puts what was loaded into a set for offerLife, from now on if it is
+// setWithheld has the machines that were withheld an address so many times.
+func setWithheld(times int) string { return fmt.Sprintf("withheld%d", times) }
+
+// remember puts what was loaded into a set for so long, from now on if it is
 // there. A full set ends the rule, and the offer passes.
-func remember(name string) []expr.Any {
+func remember(name string, life time.Duration) []expr.Any {
 	return []expr.Any{&expr.Dynset{SrcRegKey: register, SetName: name, Operation: unix.NFT_DYNSET_OP_UPDATE,
-		Timeout: offerLife}}
+		Timeout: life}}
 }
 
 // to matches the interface that a packet leaves by, as from does.

@@ -15,7 +15,8 @@ func Remedy(code string) string {
 		return "switch that server off, or keep it from this network; 'trivet doctor --check raw-dhcp' looks for more"
 	case "no-offer":
 		return "'trivet doctor --check dhcp --check pools' looks at dnsmasq and its pools; 'nft list ruleset' and " +
-			"'iptables-save' show the host's own firewall"
+			"'iptables-save' show the host's own firewall; 'Operation not permitted' in dnsmasq's log is an offer of an address " +
+			"that another machine was offered (docs/pxe.md#offers)"
 	case "refused-address":
 		return "'trivet doctor --check pools' looks at dnsmasq's pools; see its log, too"
 	case "no-boot-file":
