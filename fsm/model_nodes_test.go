@@ -216,6 +216,8 @@ func (m *model) enqueue(c introspection.Enqueue) Code {
 		return OK
 	case c.Event == introspection.EventTimeout && n.Deadline > m.now:
 		return Refused
+	case m.version() > 2 && c.Event == introspection.EventProcess && m.asked(c) >= introspection.MaxOfNode:
+		return QueueFull
 	}
 	if out.Verdict == introspection.Move {
 		n.State = out.Next
@@ -225,6 +227,16 @@ func (m *model) enqueue(c introspection.Enqueue) Code {
 	}
 	m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: c.Event, document: c.Document.Hash})
 	return OK
+}
+
+// asked counts the requests of a node for the same event.
+func (m *model) asked(c introspection.Enqueue) (n int) {
+	for _, r := range m.queue {
+		if r.node == c.Node && r.event == c.Event {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *model) advance(c introspection.Advance) Code {

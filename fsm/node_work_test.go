@@ -147,7 +147,8 @@ func TestTurnsAfterTheDeadlineAreNotTaken(t *testing.T) {
 
 func TestQueueIsBounded(t *testing.T) {
 	r := newRig(t)
-	for i := range introspection.MaxQueue {
+	const most = introspection.MaxQueue - introspection.ReservedQueue
+	for i := range most {
 		r.index++
 		c := introspection.Start{Node: nodeN(i), Event: introspection.EventStart, Timeout: time.Minute}
 		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, Header{}, c)}); res.Code != OK {
@@ -156,6 +157,15 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	r.refused(QueueFull, Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute})
 	r.must(introspection.Start{Node: nodeA, Event: introspection.EventAdopt, Timeout: time.Minute}) // needs no place
+	r.refused(QueueFull, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess,
+		Document: pack(t, "document")})
+	for i := range introspection.ReservedQueue {
+		r.index++
+		c := introspection.Enqueue{Node: nodeN(i), Event: introspection.EventDelete}
+		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, Header{}, c)}); res.Code != OK {
+			t.Fatalf("queue-reserve: deletion of node %d: %v", i, res.Message)
+		}
+	}
 	r.refused(QueueFull, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
 	if _, ok := r.view().Record(nodeB); ok {
 		t.Error("a refused start left a record")

@@ -65,7 +65,7 @@ func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
 // before, and nothing else is to be done to the node first.
 func (t Txn) expects(rec Record, document blobs.Hash) bool {
 	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.Now()) &&
-		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && t.queue.requests.Size() < MaxQueue
+		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && !queueFull(t, EventProcess)
 }
 
 // takeCallback queues a callback that is claimed, and begins its processing.

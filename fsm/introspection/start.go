@@ -69,8 +69,8 @@ func applyStart(t Txn, c Start) entry.Result {
 		return illegal(old.State, c.Event)
 	case !known && t.nodes.records.Size() >= MaxNodes:
 		return entry.Refuse(entry.TableFull, "%d nodes are recorded, which is the most", MaxNodes)
-	case c.Event == EventStart && t.queue.requests.Size() >= MaxQueue:
-		return entry.Refuse(entry.QueueFull, "%d requests are queued; try again later", MaxQueue)
+	case c.Event == EventStart && queueFull(t, c.Event):
+		return full(t)
 	}
 	rec := Record{
 		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot,
@@ -140,8 +140,9 @@ func applyEnqueue(t Txn, c Enqueue) entry.Result {
 		return entry.Answer(Queued{})
 	case c.Event == EventTimeout && rec.Deadline.After(t.Now()):
 		return entry.Refuse(entry.Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
-	case t.queue.requests.Size() >= MaxQueue:
-		return entry.Refuse(entry.QueueFull, "%d requests are queued; try again later", MaxQueue)
+	}
+	if res := queueRoom(t, c); res.Code != entry.OK {
+		return res
 	}
 	if out.Verdict == Move {
 		next := t.accepted(rec, c, out.Next)
