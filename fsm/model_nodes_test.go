@@ -208,7 +208,8 @@ func (m *model) enqueue(c introspection.Enqueue) Code {
 	out := introspection.Transition(n.State, c.Event, introspection.FromAPI)
 	switch {
 	case out.Verdict == introspection.Locked,
-		m.locked(c.Node) && (c.Event == introspection.EventAbort || c.Event == introspection.EventReapply):
+		m.locked(c.Node) && (c.Event == introspection.EventAbort || c.Event == introspection.EventReapply),
+		m.version() > 2 && c.Event == introspection.EventReapply && m.asked(c) > 0:
 		return Conflict
 	case out.Verdict == introspection.Refuse:
 		return IllegalTransition

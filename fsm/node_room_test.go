@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -63,11 +64,38 @@ func TestBytesOfCallbacksOfANodeAreBounded(t *testing.T) {
 	r.must(calls(nodeA, pack(t, "small")))
 }
 
-// Peers of v0.2.0 apply the entries of an older log, and do not know the shares.
+// A second reapply would be dropped when the first has ended the node's state.
+func TestSecondReapplyIsRefused(t *testing.T) {
+	r := newRig(t)
+	r.inspected(nodeA, "document")
+	s := r.session("a")
+	reapply := func(document string) introspection.Enqueue {
+		return introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute,
+			Document: pack(t, document)}
+	}
+	r.must(reapply("wrong"))
+	if res := r.do(Header{}, reapply("right")); res.Code != Conflict {
+		t.Errorf("second-reapply: %v", res.Err())
+	}
+	c := r.claim(s)
+	r.refused(Conflict, Header{}, reapply("right"))
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Consume: true})
+	r.must(reapply("right"))
+}
+
+// Peers of v0.2.0 apply the entries of an older log, and know none of these refusals.
 func TestOlderLogBoundsTheQueueAlone(t *testing.T) {
 	r := newRigAt(t, 2)
+	r.inspected(nodeB, "document")
 	r.start(nodeA)
 	for i := range introspection.MaxOfNode + 1 {
 		r.must(calls(nodeA, pack(t, fmt.Sprint(i))))
+	}
+	for _, document := range []string{"one", "another"} {
+		res := r.do(Header{}, introspection.Enqueue{Node: nodeB, Event: introspection.EventReapply, Timeout: time.Minute,
+			Document: pack(t, document)})
+		if res.Code != OK {
+			t.Errorf("as-v0.2.0: reapply: %v", res.Err())
+		}
 	}
 }

@@ -18,8 +18,8 @@ const (
 	ReservedQueue = 1000
 )
 
-// logVersionShares is the log version that brought the shares of the queue: peers
-// of an older one, which apply the same entries, do not know them.
+// logVersionShares is the log version that brought the shares of the queue and the refusal of
+// a second reapply: peers of an older one, which apply the same entries, know neither.
 const logVersionShares = 3
 
 // queueFull reports whether the queue has no room for a request.
@@ -61,4 +61,10 @@ func full(t Txn) entry.Result {
 // queuedOf returns a node's requests for an event.
 func queuedOf(s *Tables, node string, e Event) []QueuedRequest {
 	return slices.DeleteFunc(s.QueueOf(node), func(r QueuedRequest) bool { return r.Event != e })
+}
+
+// reapplies reports whether a reapply of a node is queued: the first that ends would take
+// the node out of reapplying, and the others would do nothing.
+func reapplies(t Txn, node string) bool {
+	return t.Version >= logVersionShares && len(queuedOf(t.Tables, node, EventReapply)) > 0
 }

@@ -90,7 +90,7 @@ func applyStart(t Txn, c Start) entry.Result {
 
 // Enqueue asks for something to be done to a node that has a record. Its Value
 // is a Queued. The API's column of the transition table decides; an abort or a
-// reapply of a claimed node is a Conflict.
+// reapply of a claimed node is a Conflict, and so is a reapply behind another one.
 type Enqueue struct {
 	Node  string `cbor:"1,keyasint"`
 	Event Event  `cbor:"2,keyasint"` // process, abort, reapply, timeout or delete
@@ -132,7 +132,8 @@ func applyEnqueue(t Txn, c Enqueue) entry.Result {
 	out := Transition(rec.State, c.Event, FromAPI)
 	_, claimed := t.queue.claimOf.Get([]byte(c.Node))
 	switch {
-	case out.Verdict == Locked, claimed && (c.Event == EventAbort || c.Event == EventReapply):
+	case out.Verdict == Locked, claimed && (c.Event == EventAbort || c.Event == EventReapply),
+		c.Event == EventReapply && reapplies(t, c.Node):
 		return entry.Refuse(entry.Conflict, "node %s is locked by what runs for it; retry later", c.Node)
 	case out.Verdict == Refuse:
 		return illegal(rec.State, c.Event)

@@ -21,7 +21,8 @@ const reapplyHead = "Pre-processing failures detected reapplying introspection o
 // is met again begins from the start.
 func (j *job) reapply(ctx context.Context, v fsm.View, rec introspection.Record) error {
 	if rec.State != introspection.NodeReapplying {
-		return j.out.consume() // it is done: its acceptance had moved the node
+		j.log.Warn("reapply dropped: its node is not reapplying any more; repeat it", "state", rec.State)
+		return j.out.consume()
 	}
 	if why := j.lostEverywhere(v); why != "" {
 		return j.out.fail(http.StatusInternalServerError, why)

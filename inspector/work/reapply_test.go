@@ -212,6 +212,25 @@ func TestRulesComeLast(t *testing.T) {
 	})
 }
 
+// A second reapply is refused while the first waits for a worker, so that no document is lost
+// that was accepted.
+func TestNoReapplyIsLost(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		s := o.Service()
+		o.Work(func(*work.Pool) { o.Ends(s, "") })
+		if err := s.Reapply(o.Ctx, inspecttest.NodeA, []byte(`{"a":"wrong"}`)); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Reapply(o.Ctx, inspecttest.NodeA, []byte(`{"a":"right"}`))
+		inspecttest.RefusedWith(t, "reapply-lost: a second one", err, http.StatusConflict,
+			"Node locked, please, try again later")
+		o.ReappliedHere()
+		o.Shows(s, `{"a":"wrong"}`, `{"a":"wrong"}`)
+		o.Work(func(*work.Pool) { o.Reapplies(s, `{"a":"right"}`, introspection.NodeFinished) })
+		o.Shows(s, `{"a":"right"}`, `{"a":"right"}`)
+	})
+}
+
 type ruleFunc func(context.Context, fsm.View, *inspector.Task) error
 
 func (f ruleFunc) Apply(ctx context.Context, v fsm.View, t *inspector.Task) error {
