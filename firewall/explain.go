@@ -211,13 +211,17 @@ func bootingText(v fsm.View, mac string) string {
 // idleText says why no boot is expected with this MAC.
 func idleText(v fsm.View, mac string) string {
 	var texts []string
-	for _, node := range owners(v, mac) {
+	nodes := owners(v, mac)
+	for _, node := range nodes {
 		rec, ok := v.Record(node)
 		switch {
 		case !ok:
 			texts = append(texts, fmt.Sprintf("node %s was not introspected", node))
 		case rec.State == introspection.NodeReapplying:
 			texts = append(texts, fmt.Sprintf("node %s has its stored data reapplied, which boots nothing", node))
+		case rec.State.Active() && len(nodes) == 1 && len(v.NodesByMAC(mac)) == 0:
+			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but this MAC was not saved for it at its start",
+				node, rec.State))
 		case rec.State.Active():
 			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but another node has this MAC, too", node,
 				rec.State))

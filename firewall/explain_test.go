@@ -160,17 +160,24 @@ func TestPassRuleIsExplained(t *testing.T) {
 	b.explained(discovers, stranger, VerdictDrop, RulePass, map[Rule]string{RulePass: "on its way back"})
 }
 
-// A node boots with the MAC of a port that its record lacks, unless another one has it, too.
+// A node boots with the MAC of a port that its record lacks, unless that is from before the start, or another
+// node has it, too.
 func TestWhitelistSaysWhyAMACIsNotOnIt(t *testing.T) {
 	b := newFakeStore(t)
-	b.lists()
 	b.introspects(explainedNode)
+	b.lists()
 	b.explained(b.leading(), booting, VerdictAccept, RuleWhitelist, map[Rule]string{
 		RuleWhitelist: "on the whitelist: node " + explainedNode + " is introspected (starting)",
 	})
 	b.do(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p3", MAC: booting, Node: otherNode}}})
 	b.explained(b.leading(), booting, VerdictDrop, RuleBlacklist, map[Rule]string{
 		RuleWhitelist: "node " + explainedNode + " is introspected (starting), but another node has this MAC, too",
+	})
+	b = newFakeStore(t)
+	b.lists()
+	b.introspects(explainedNode)
+	b.explained(b.leading(), booting, VerdictDrop, RuleBlacklist, map[Rule]string{
+		RuleWhitelist: "node " + explainedNode + " is introspected (starting), but this MAC was not saved for it at its start",
 	})
 }
 

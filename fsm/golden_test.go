@@ -44,10 +44,10 @@ func TestBytesStayTheSame(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"log":       "960b4a6dffb2b5411ffa14f15ae6acb8c3db4a49375770d515fa0871a2ec9e81",
-		"state":     "e1e6847937ad10a49a2f3fdca3b53f35e4ccaa407e2a9eae71ffdbd238854915",
-		"dump":      "5f639dc32453468d0bab411306753fdc8d5aadc4588721c7d27e33084d090fd3",
-		"adopted":   "d1b701a9b00363ffc3fa62628272225dcfbca69fb7b794e54103c0b883c8ec7b",
-		"refounded": "218f00b2ae15e56a4f5376c8336c0b15b1083db8938f43e16609eee474bb4e4d",
+		"state":     "78fb8302889aa962f525ca9352e50f2cb2e8a216f1979e0572657b8484ef4906",
+		"dump":      "98d4a1239b831b3976a1a26d4ecddd41e713285ff202e41a934eb8f5b254233c",
+		"adopted":   "b4fe881557bd488051634aa6da176c59d70db96247f803690e28b22e4d52668b",
+		"refounded": "9bd0b8aa8a986a0145dff8200a3112fde8c278cf3f7aff563c92d6cc636c2637",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

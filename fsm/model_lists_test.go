@@ -21,6 +21,7 @@ type modelGate struct {
 	pass    modelDoor
 	address modelDoor
 	ports   map[string]ironicports.Port
+	came    map[string]fencing.Token // by port: the entry that brought it; zero of an older log
 	ironic  map[string][]string // MACs by node that Ironic inspects
 	pull    ironicports.Pull
 	former  map[string]*modelFormer
@@ -44,7 +45,7 @@ func newModelGate() modelGate {
 		term:    1,
 		pass:    modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(doors.UnknownPassWait)},
 		address: modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(doors.UnknownAddressWait)},
-		ports:   map[string]ironicports.Port{}, ironic: map[string][]string{},
+		ports:   map[string]ironicports.Port{}, came: map[string]fencing.Token{}, ironic: map[string][]string{},
 	}
 }
 
@@ -72,7 +73,12 @@ func (m *model) gate(c Command) Code {
 		}
 	case ironicports.PutPorts:
 		for _, p := range c.Ports {
-			g.ports[p.ID] = p
+			if g.ports[p.ID] == p {
+				continue
+			}
+			if g.ports[p.ID], g.came[p.ID] = p, 0; m.version() > 2 {
+				g.came[p.ID] = m.token()
+			}
 		}
 		for _, id := range c.Remove {
 			delete(g.ports, id)
@@ -169,7 +175,7 @@ func (m *model) bootsByPort(port ironicports.Port) bool {
 		}
 	}
 	n, recorded := m.nodes[port.Node]
-	return recorded && n.State.Active() && n.State != introspection.NodeReapplying
+	return recorded && m.gated.came[port.ID] > n.Begun && n.State.Active() && n.State != introspection.NodeReapplying
 }
 
 // introspecting reports whether any node is between its start and its end, or

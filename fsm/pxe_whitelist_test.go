@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -176,7 +177,7 @@ func TestWhitelistFollowsThePortsOfANode(t *testing.T) {
 	r.allows()
 	s := r.session("a")
 	r.start(nodeA)
-	r.allows(macN(3) + " " + nodeA)
+	r.allows()
 	claim := r.claim(s).Claim.Hold()
 	saved := func(macs ...string) func() {
 		return func() {
@@ -216,6 +217,67 @@ func TestWhitelistFollowsThePortsOfANode(t *testing.T) {
 			}
 		}
 	}
-	r.start(nodeB)
-	r.allows(macN(2) + " " + nodeB)
+}
+
+// A port from before the start, which Ironic did not name at the start, lets nothing in: its card may be in
+// a machine in use. It is as old as Ironic's first word of it, whoever lists it again.
+func TestStalePortLetsNothingIn(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	put := func(ports ...ironicports.Port) {
+		r.t.Helper()
+		r.asLeader(ironicports.PutPorts{Complete: true, Ports: ports})
+	}
+	stale := func(what string, want ...string) {
+		r.t.Helper()
+		r.t.Log("stale-port: " + what)
+		r.allows(want...)
+	}
+	a, b := port("a", 1), port("b", 2)
+	a.Node, b.Node = nodeA, nodeA
+	line := macN(2) + " " + nodeA
+	put(a)
+	s := r.session("a")
+	r.start(nodeA)
+	stale("before the start")
+	put(a)
+	stale("listed again")
+	r.leads("b")
+	put(a, b)
+	stale("listed again by the next leader, with one that came", line)
+	r.must(introspection.Advance{Claim: r.claim(s).Claim.Hold(), Event: introspection.EventWait, Consume: true})
+	back, err := Read(bytes.NewReader(snapshot(t, r.view())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := &rig{t: t, state: back}
+	restored.allows(line)
+	if err := back.Refound(Refound{Index: r.index}); err != nil {
+		t.Fatal(err)
+	}
+	stale("restored and founded again", line)
+	restored.allows(line)
+	a.Node = nodeB
+	put(a)
+	a.Node = nodeA
+	put(a)
+	stale("it moved away and back", macN(1)+" "+nodeA, line)
+	r.start(nodeA)
+	stale("started again")
+}
+
+// Older peers do not know since when a port is there, so none lets a machine in for what came before
+// they were upgraded.
+func TestPortOfAnOlderLogLetsNothingIn(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	r.must(membership.PutMember{Member: membership.Member{ID: "a", Name: "a", Address: "a:7350", Version: 2}})
+	r.start(nodeA)
+	older := port("a", 1)
+	older.Node = nodeA
+	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{older}})
+	r.allows()
+	if node, since := r.view().OwnerByPort(older.MAC); node != nodeA || since != 0 {
+		t.Errorf("stale-port: log version 2 has the port of %s since %v", node, since)
+	}
 }

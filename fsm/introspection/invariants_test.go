@@ -31,11 +31,11 @@ func (onePort) MACsByPort(node string) []string {
 	return []string{portMAC}
 }
 
-func (onePort) NodesByPort(mac string) []string {
+func (onePort) OwnerByPort(mac string) (string, fencing.Token) {
 	if mac != portMAC {
-		return nil
+		return "", 0
 	}
-	return []string{busyNode}
+	return busyNode, 1 << 60
 }
 
 // busyNodes returns tables with a node in each of the states that Check tells apart.

@@ -4,18 +4,21 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Ports are those that Ironic has.
 type Ports interface {
 	// MACsByPort returns the MACs of a node's ports.
 	MACsByPort(node string) []string
-	// NodesByPort returns the nodes that have a port with a MAC, each once.
-	NodesByPort(mac string) []string
+	// OwnerByPort returns the node that all ports with a MAC are of, "" if there is none, and the
+	// token of the entry that gave it the newest of them.
+	OwnerByPort(mac string) (node string, since fencing.Token)
 }
 
 // byPort makes the owner of a MAC on the whitelist that a port of the node has and no
-// record: the port may have come after the start.
+// record: the port came after the start.
 func byPort(node string) string { return portMark + node }
 
 const portMark = "port:"
@@ -62,7 +65,8 @@ func (n *nodes) allow(before, after Record, index uint64) {
 // allow keeps the whitelist, as to what the record says and what the ports of its node do.
 func allow(t Txn, before, after Record, index uint64) {
 	t.nodes.allow(before, after, index)
-	if before.boots() == after.boots() && slices.Equal(before.Attributes.MACs, after.Attributes.MACs) {
+	if before.boots() == after.boots() && before.Begun == after.Begun &&
+		slices.Equal(before.Attributes.MACs, after.Attributes.MACs) {
 		return
 	}
 	ports := t.Ports.MACsByPort(cmp.Or(before.Node, after.Node))
@@ -88,16 +92,14 @@ func (t Txn) AllowByPort(mac string, index uint64) {
 // ownerByPort returns the owner of a MAC on the whitelist that ports alone name, "" if they let
 // nothing in: the machine may be in use unless all ports with the MAC are of one node, that node
 // is expected to boot, and no record claims the MAC. What the node's own record claims is on the
-// list by that.
+// list by that. A port from before the start that the record lacks is one that Ironic did not name
+// at the start: its card may be in another machine by now, which the list of ports does not show yet.
 func ownerByPort(t Txn, mac string) string {
-	nodes := t.Ports.NodesByPort(mac)
-	if len(nodes) != 1 || len(t.NodesByMAC(mac)) > 0 {
-		return ""
+	node, since := t.Ports.OwnerByPort(mac)
+	if r, _ := t.Record(node); r.boots() && since > r.Begun && len(t.NodesByMAC(mac)) == 0 {
+		return byPort(node)
 	}
-	if r, _ := t.Record(nodes[0]); !r.boots() {
-		return ""
-	}
-	return byPort(nodes[0])
+	return ""
 }
 
 // ForgetChanges begins the memory of what changed in the whitelist again with the present

@@ -21,8 +21,9 @@ func TestCheckFindsContradictions(t *testing.T) {
 	put := PutPorts{Ports: []Port{first, {ID: "p2", MAC: "52:54:00:00:00:02", Node: node}}, Complete: true}
 	domaintest.Commit(t, Domain, base, at(base, &tables), put)
 	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
-		"port under another key":        func(t Txn) { t.byID.Put([]byte("x"), first) },
-		"port against the rules":        func(t Txn) { t.put(Port{ID: "x", MAC: other}, 0) },
+		"port under another key":        func(t Txn) { t.byID.Put([]byte("x"), recorded{Port: first}) },
+		"port against the rules":        func(t Txn) { t.store(recorded{Port: Port{ID: "x", MAC: other}}, 0) },
+		"port of an entry to come":      func(t Txn) { t.store(recorded{first, t.Granted() + 1}, 0) },
 		"port missing of the blacklist": func(t Txn) { t.denied.Remove(first.MAC, first.ID, 0) },
 		"port missing of its node":      func(t Txn) { t.byNode.Drop(first.nodeKey()) },
 		"port of no node":               func(t Txn) { t.byNode.Put([]byte(node+"ghost"), table.None{}) },

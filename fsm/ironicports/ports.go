@@ -21,7 +21,7 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(70, "put ports", applyPutPorts).ByLeader(),
 	},
 	Sections: []entry.Section[Txn]{
-		entry.Many('i', "ports", func(t Txn) table.Of[Port] { return t.byID }, func(t Txn, p Port) { t.put(p, 0) }),
+		entry.Many('i', "ports", func(t Txn) table.Of[recorded] { return t.byID }, func(t Txn, p recorded) { t.store(p, 0) }),
 		entry.Single('I', "pull", func(t Txn) *Pull { return &t.pull }),
 	},
 	Check: checkPorts,
@@ -53,6 +53,18 @@ func (p Port) validate() error {
 	return valid.Node(p.Node)
 }
 
+// recorded is a port in the state. In the log it stands among the keys of the port.
+type recorded struct {
+	Port
+	// Since is the token of the entry that gave the node a port of this ID and MAC; zero: it came before
+	// log version 3 was in force.
+	Since fencing.Token `cbor:"4,keyasint,omitempty"`
+}
+
+// logVersionSince is the log version that brought recorded.Since: peers of an older one, which apply the
+// same entries, do not know it.
+const logVersionSince = 3
+
 // nodeKey orders by node, then by ID. UUIDs are of one length.
 func (p Port) nodeKey() []byte { return append([]byte(p.Node), p.ID...) }
 
@@ -67,7 +79,7 @@ type Pull struct {
 
 // Tables hold what Ironic knows.
 type Tables struct {
-	byID   table.Of[Port]
+	byID   table.Of[recorded]
 	byNode table.Of[table.None] // node, ID
 	denied macset.Set           // the blacklist: MACs, owned by ports
 	pull   Pull                 // the newest complete one
@@ -75,7 +87,7 @@ type Tables struct {
 
 // New returns the tables before the first entry.
 func New() Tables {
-	return Tables{byID: table.New[Port](), byNode: table.New[table.None](), denied: macset.New()}
+	return Tables{byID: table.New[recorded](), byNode: table.New[table.None](), denied: macset.New()}
 }
 
 // Txn is one entry at work on the ports.
@@ -87,12 +99,21 @@ type Txn struct {
 	Moved func(mac string, index uint64)
 }
 
-// put stores a port by the entry at index, in the place of one of its ID.
-func (t Txn) put(port Port, index uint64) {
-	old, known := t.byID.Get([]byte(port.ID))
-	if known && old == port {
+// put stores a port that Ironic shows, in the place of one of its ID. The same again is as old as it was.
+func (t Txn) put(port Port) {
+	if old, known := t.byID.Get([]byte(port.ID)); known && old.Port == port {
 		return
 	}
+	now := recorded{Port: port}
+	if t.Version >= logVersionSince {
+		now.Since = t.Token
+	}
+	t.store(now, t.Position.Index)
+}
+
+// store keeps a port by the entry at index, in the place of one of its ID.
+func (t Txn) store(port recorded, index uint64) {
+	old, known := t.byID.Get([]byte(port.ID))
 	if known {
 		t.byNode.Drop(old.nodeKey())
 	}
@@ -165,7 +186,7 @@ func applyPutPorts(t Txn, c PutPorts) entry.Result {
 		t.remove(id, t.Position.Index)
 	}
 	for _, p := range c.Ports {
-		t.put(p, t.Position.Index)
+		t.put(p)
 	}
 	n := t.byID.Size()
 	if n > MaxPorts {
@@ -192,6 +213,7 @@ func checkPorts(t Txn, p *valid.Problems) {
 		if err := port.validate(); err != nil {
 			p.Addf("%v", err)
 		}
+		p.Want(port.Since <= t.Granted(), "port %s came by entry %v, which is to come", port.ID, port.Since)
 		p.Want(t.denied.Keeps(port.MAC, port.ID), "port %s is missing from the blacklist", port.ID)
 		p.Want(t.byNode.Has(port.nodeKey()), "port %s is missing from node %s", port.ID, port.Node)
 	}

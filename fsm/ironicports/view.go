@@ -4,14 +4,25 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
 // Ports iterates over the ports that Ironic knows, in the order of their IDs.
-func (s *Tables) Ports() iter.Seq[Port] { return table.Values(s.byID.All()) }
+func (s *Tables) Ports() iter.Seq[Port] {
+	return func(yield func(Port) bool) {
+		for _, port := range s.byID.All() {
+			if !yield(port.Port) {
+				return
+			}
+		}
+	}
+}
 
 // Port returns a port by its ID.
-func (s *Tables) Port(id string) (Port, bool) { return s.byID.Get([]byte(id)) }
+func (s *Tables) Port(id string) (Port, bool) {
+	port, ok := s.byID.Get([]byte(id))
+	return port.Port, ok
+}
 
 // PortCount returns how many ports Ironic knows.
 func (s *Tables) PortCount() int { return s.byID.Size() }
@@ -73,4 +84,17 @@ func (s *Tables) NodesByPort(mac string) []string {
 		}
 	}
 	return nodes
+}
+
+// OwnerByPort returns the node that all ports with a MAC are of, and the token of the entry that gave it the
+// newest of them, zero if that is not known. Without a port, and with ports of several nodes, it is none.
+func (s *Tables) OwnerByPort(mac string) (node string, since fencing.Token) {
+	for id := range s.denied.Owners(mac) {
+		port, _ := s.byID.Get([]byte(id))
+		if node != "" && node != port.Node {
+			return "", 0
+		}
+		node, since = port.Node, max(since, port.Since)
+	}
+	return node, since
 }
