@@ -34,7 +34,6 @@ var novelties = []Novelty{
 	{3, "a kube node that was well again after an operator's cancel, and their word that it may be fenced again", nil},
 	{3, "a request of a peer for a session that arrives late ends no session that is in use", nil},
 	{3, "what Ironic did not take of a node's documents makes room first, and what it took last stays", nil},
-	{3, "the share of the queue that callbacks of one node may have", nil},
 	{3, "the share of the queue that callbacks of one node may have, and a second reapply is refused", nil},
 	{3, "a pause of failover that would end before the one in force is refused", nil},
 }
