@@ -141,7 +141,8 @@ func NotServed(hosts []Facts) (sentences []string) {
 				unsigned = append(unsigned, f.Peer)
 			}
 			served := slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { return b.Six == six && byHTTP(b) })
-			if len(conf.Boots) > 0 && !served && slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() == six }) {
+			given := slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() == six })
+			if len(conf.Boots) > 0 && !served && given {
 				without = append(without, f.Peer)
 			}
 		}

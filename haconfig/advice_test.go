@@ -99,7 +99,8 @@ func TestManifestsThatCannotBeRead(t *testing.T) {
 		"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns, labels: 1}}":                            "StatefulSet ns/db: ",
 		"{apiVersion: v1, kind: List, items: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: 1}}, 1]}": "Deployment web: ",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, ? [1] : 2}":                                           "Deployment web: ",
-		"a: 1\n...\nb: 1": "the document at line 4: yaml: ", "a: 1\r---\rb: 1": "the document at line 4: another one begins in it",
+		"a: 1\n...\nb: 1": "the document at line 4: yaml: ",
+		"a: 1\r---\rb: 1": "the document at line 4: another one begins in it",
 		"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: ns}, spec: {maxReplicas: [1]}}":    "HorizontalPodAutoscaler ns/web: ",
 		"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: ns}, spec: {selector: {matchLabels: [1]}}}\n": "PodDisruptionBudget ns/b: ",
 	} {
@@ -150,7 +151,7 @@ func TestManifestsAsKubectlReadsThem(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"a label twice":             one("app: a, app: a", ""),
-		"truth values of YAML 1.1":  one("", "hostNetwork: yes, containers: [{name: a, securityContext: {readOnlyRootFilesystem: on}}]"),
+		"truth values of 1.1":       one("", "hostNetwork: yes, containers: [{securityContext: {readOnlyRootFilesystem: on}}]"),
 		"helm: the first is broken": "--- # Source: a\na: [\n--- # Source: b\n" + good,
 		"on the line of ---":        "--- {apiVersion: apps/v1, kind: Deployment, metadata: {name: good}}",
 		"with a BOM, ended":         "\ufeff" + good + "...\n",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/boots"
@@ -101,6 +102,31 @@ func TestFindingsWait(t *testing.T) {
 			t.Errorf("events are\n%s, want\n%s", got, want)
 		}
 	})
+}
+
+// Firmware that fetched a loader and does not run it, as with Secure Boot, goes on to what it has next.
+func TestLoaderThatDoesNotRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		next func(*stage)
+		want string
+	}{
+		"its disk": {func(*stage) {}, "loader-stopped"},
+		"HTTP boot": {func(s *stage) {
+			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover,
+				dhcpv4.WithOption(dhcpv4.OptClassIdentifier("HTTPClient:Arch:00016:UNDI:003001")),
+				dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64_HTTP))))
+			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeOffer, ""))
+		}, "loader-stopped"},
+		"it runs, and is refused its file": {func(s *stage) { s.refuse(2071, "pxelinux.cfg/default") }, "file-refused"},
+		"it is iPXE, without a script":     {func(s *stage) { s.lease("", ipxe()...) }, "no-boot-file no-kernel"},
+	} {
+		finds(t, name, func(s *stage) {
+			s.lease("snponly.efi", firmware(iana.EFI_X86_64)...)
+			s.fetch(2070, "snponly.efi", 100, true)
+			s.pass(time.Second)
+			c.next(s)
+		}, "", c.want)
+	}
 }
 
 // A loader has a minute until iPXE asks. What was not heard meanwhile is no finding.

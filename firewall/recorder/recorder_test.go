@@ -300,10 +300,6 @@ var foreign = net.HardwareAddr{0x52, 0x54, 0, 0xee, 0, 1}
 // Each way in which a boot stops is found, what stops it first before the rest, also two at once.
 func TestFindings(t *testing.T) {
 	asks := func(s *stage) { s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover, firmware(7)...)) }
-	refuses := func(s *stage) { // its firmware does, the loader
-		s.lease("snponly.efi", firmware(iana.EFI_X86_64)...)
-		s.fetch(2070, "snponly.efi", 100, true)
-	}
 	for name, c := range map[string]struct {
 		boot   func(*stage)
 		denied string
@@ -358,25 +354,6 @@ func TestFindings(t *testing.T) {
 				s.fetch(2070+i, "snponly.efi", 100, true)
 			}
 		}, "", "loop"},
-		"Secure Boot refuses its loader, and it boots its disk": {refuses, "", "loader-stopped"},
-		"Secure Boot refuses its loader, and it goes on to HTTP boot": {func(s *stage) {
-			refuses(s)
-			time.Sleep(time.Second)
-			s.send(ask(s.t, machine1, dhcpv4.MessageTypeDiscover,
-				dhcpv4.WithOption(dhcpv4.OptClassIdentifier("HTTPClient:Arch:00016:UNDI:003001")),
-				dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64_HTTP))))
-			s.send(give(s.t, own, hostAt, machine1, dhcpv4.MessageTypeOffer, ""))
-		}, "", "loader-stopped"},
-		"its loader asks for more, and is refused that": {func(s *stage) {
-			refuses(s)
-			time.Sleep(time.Second)
-			s.refuse(2071, "pxelinux.cfg/default")
-		}, "", "file-refused"},
-		"its loader is iPXE, which is offered no script": {func(s *stage) {
-			refuses(s)
-			time.Sleep(time.Second)
-			s.lease("", ipxe()...)
-		}, "", "no-boot-file no-kernel"},
 		"its script's kernel is nowhere": {func(s *stage) {
 			s.lease("trivet.ipxe", ipxe()...)
 			s.fetch(2070, "trivet.ipxe", 0, true)
