@@ -151,7 +151,7 @@ func TestManifestsAsKubectlReadsThem(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"a label twice":             one("app: a, app: a", ""),
-		"truth values of 1.1":       one("", "hostNetwork: yes, containers: [{securityContext: {readOnlyRootFilesystem: on}}]"),
+		"truth values of YAML 1.1":  one("", "hostNetwork: yes, hostPID: on, shareProcessNamespace: n"),
 		"helm: the first is broken": "--- # Source: a\na: [\n--- # Source: b\n" + good,
 		"on the line of ---":        "--- {apiVersion: apps/v1, kind: Deployment, metadata: {name: good}}",
 		"with a BOM, ended":         "\ufeff" + good + "...\n",
