@@ -168,7 +168,8 @@ func TestCertificateThatIsNone(t *testing.T) {
 	good := pki.EncodeCertificate(foundCA(t).Certificate())
 	block, _ := pem.Decode(good)
 	block.Bytes = block.Bytes[:len(block.Bytes)-1]
-	for name, text := range map[string][]byte{"cut short": pem.EncodeToMemory(block), "two": append(good, good...), "none": nil} {
+	for name, text := range map[string][]byte{"cut short": pem.EncodeToMemory(block), "two": append(good, good...),
+		"none": nil} {
 		if cert, err := pki.ParseCertificate(text); err == nil || cert != nil {
 			t.Errorf("%s: %v, %v", name, cert, err)
 		}

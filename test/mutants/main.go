@@ -70,8 +70,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	of := flags.String("of", sampledDirs, "the directories whose packages, and those below, the sample is taken of")
 	own := flags.Bool("own", false,
 		"judge the sample by the packages' own tests alone, which is quicker and lets more survive")
-	fault := flags.String("fault", "",
-		"take out the mend of the fault of docs/faults.md with this `number`, or of those from M to N, and show it")
+	fault := flags.String("fault", "", "show the fault of docs/faults.md with this `number`, or those from M to N")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
