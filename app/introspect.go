@@ -145,8 +145,9 @@ func newIntrospector(o Introspection, reach *ironic.Reach, store *raftstore.Stor
 		Rules:  rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	do := api.Traced(session)
-	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Nodes: o.Ironic, Packer: packer,
-		Logger: log, Limited: logs.Limit(log)}
+	search := identify.NewSearch(o.Ironic, o.Resolver, live.BmcFields, log)
+	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Nodes: o.Ironic, Search: search,
+		Packer: packer, Logger: log, Limited: logs.Limit(log)}
 	in := &introspector{
 		Service: accept.NewService(accept.Options{
 			Live: live, Peer: o.Name, Log: store, Do: do, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver,
@@ -162,8 +163,8 @@ func newIntrospector(o Introspection, reach *ironic.Reach, store *raftstore.Stor
 		stop:     make(chan struct{}),
 	}
 	if o.Inband != nil {
-		in.relayer = &relay.Relayer{Live: live, Log: store, Inband: o.Inband, Away: reach.RamdisksAway, Packer: packer,
-			Logger: log}
+		in.relayer = &relay.Relayer{Live: live, Log: store, Inband: o.Inband, Away: reach.RamdisksAway, Search: search,
+			Packer: packer, Logger: log}
 	}
 	return in, nil
 }

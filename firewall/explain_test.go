@@ -177,7 +177,8 @@ func TestWhitelistSaysWhyAMACIsNotOnIt(t *testing.T) {
 	b.lists()
 	b.introspects(explainedNode)
 	b.explained(b.leading(), booting, VerdictDrop, RuleBlacklist, map[Rule]string{
-		RuleWhitelist: "node " + explainedNode + " is introspected (starting), but this MAC was not saved for it at its start",
+		RuleWhitelist: "node " + explainedNode +
+			" is introspected (starting), but this MAC was not saved for it at its start",
 	})
 }
 

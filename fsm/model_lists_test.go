@@ -22,7 +22,7 @@ type modelGate struct {
 	address modelDoor
 	ports   map[string]ironicports.Port
 	came    map[string]fencing.Token // by port: the entry that brought it; zero of an older log
-	ironic  map[string][]string // MACs by node that Ironic inspects
+	ironic  map[string][]string      // MACs by node that Ironic inspects
 	pull    ironicports.Pull
 	former  map[string]*modelFormer
 }

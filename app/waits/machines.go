@@ -202,7 +202,7 @@ func (j judge) relay(r relays.Relay) api.Wait {
 	case r.Open:
 		what = "a try is under way, or its answer was lost"
 	case r.Doubt && r.Node == "":
-		what = "its answer was lost: it may have enrolled the machine, and shows no port of it yet"
+		what = "its answer was lost: it may have enrolled the machine, and is asked whether it knows it"
 	case r.Absent != 0:
 		what = "it waits for no data of this machine now"
 	case r.Reason != "":

@@ -80,6 +80,7 @@ func TestRelayEnrolsAMachineOnce(t *testing.T) {
 	} {
 		inRelay(t, func(o *inspecttest.Rig, _ *inspecttest.Service, e *otherIronic) {
 			o.Handover = c.ironic
+			delete(o.Ironic.PortsOf, inspecttest.NodeB)
 			if c.outage {
 				e.on(func(bool) (int, error) { return unsent() })
 				o.Handover = e
@@ -113,6 +114,91 @@ func TestRelayEnrolsAMachineOnce(t *testing.T) {
 			if c.ironic.enrolled != 1 {
 				t.Errorf("enrolled-once: %s: Ironic has %d nodes of one document", c.name, c.ironic.enrolled)
 			}
+		})
+	}
+}
+
+// A machine that the list of ports does not name, as where no filter needs one, is none that Ironic enrols
+// if Ironic finds it, by a port or by its BMC: what was met once is met once.
+func TestRelayOfAMachineThatIronicKnows(t *testing.T) {
+	const bmc = "198.18.0.9"
+	shown := map[string]func(o *inspecttest.Rig){
+		"by a port": func(*inspecttest.Rig) {},
+		"by its BMC": func(o *inspecttest.Rig) {
+			delete(o.Ironic.PortsOf, inspecttest.NodeB)
+			o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) {
+				n.Provision, n.DriverInfo = ironic.InspectWait, map[string]any{"ipmi_address": bmc}
+			})
+		},
+		"by ports of two nodes": func(o *inspecttest.Rig) {
+			delete(o.Ironic.PortsOf, inspecttest.NodeB)
+			leads(o, ironicports.PutPorts{Ports: []ironicports.Port{{ID: "q", MAC: inspecttest.MacB, Node: inspecttest.NodeB},
+				{ID: "r", MAC: inspecttest.MacB, Node: inspecttest.NodeA}}})
+		},
+	}
+	for how, show := range shown {
+		for _, status := range []int{http.StatusConflict, http.StatusInternalServerError, http.StatusBadGateway,
+			http.StatusGatewayTimeout, 0} {
+			inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+				show(o)
+				met := false
+				e.on(func(bool) (int, error) {
+					if met {
+						return 0, nil
+					}
+					if met = true; status == 0 {
+						return 0, &ironic.Error{Message: "the connection was closed before the answer"}
+					}
+					return status, nil
+				})
+				posts(o, s, inspecttest.Callback(inspecttest.MacB, `,"ipmi_address":"`+bmc+`"`))
+				o.Leads(func() {
+					if r := o.Settles(20 * time.Minute); r.State != relays.Taken || e.sent() != 2 {
+						t.Errorf("known-to-ironic: %s: after %d: %v by %d posts: %s", how, status, r.State, e.sent(), r.Reason)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What Ironic was not asked is no reason to delete a node; a node with the machine's BMC that waits for no
+// document has it.
+func TestRelayInDoubtSaysWhatIronicShows(t *testing.T) {
+	for what, c := range map[string]struct {
+		provision string
+		away      bool
+		state     relays.State
+		because   string
+	}{
+		"asked of nobody": {away: true, state: relays.Failed, because: "did not say whether it knows the machine"},
+		"its BMC's node":  {provision: "manageable", state: relays.Taken, because: "waits for no document"},
+		"no node":         {state: relays.Failed, because: "delete it"},
+	} {
+		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+			delete(o.Ironic.PortsOf, inspecttest.NodeB)
+			if c.provision != "" {
+				o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) {
+					n.Provision, n.DriverInfo = c.provision, map[string]any{"ipmi_address": "198.18.0.9"}
+				})
+			}
+			if c.away {
+				o.Ironic.On(func(_ context.Context, call string) error {
+					if strings.HasPrefix(call, "list") {
+						return &ironic.Error{Message: "no answer"}
+					}
+					return nil
+				})
+			}
+			e.on(lostAnswer)
+			posts(o, s, inspecttest.Callback(inspecttest.MacB, `,"ipmi_address":"198.18.0.9"`))
+			o.Leads(func() {
+				r := o.Settles(20 * time.Minute)
+				if r.State != c.state || !strings.Contains(r.Reason, c.because) || e.sent() != 1 ||
+					c.away && strings.Contains(r.Reason, "delete") {
+					t.Errorf("doubt-told: %s: %v by %d posts: %s", what, r.State, e.sent(), r.Reason)
+				}
+			})
 		})
 	}
 }

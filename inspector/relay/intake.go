@@ -40,6 +40,7 @@ type Intake struct {
 	Do      inspector.Doer
 	Inband  Ironic
 	Nodes   Nodes
+	Search  identify.Search // of the machines that the state does not know
 	Packer  *blobs.Packer
 	Logger  *slog.Logger
 	Limited *slog.Logger // for lines that any caller can cause
@@ -89,7 +90,7 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 	if accept.Node != "" {
 		return r.acceptRelay(ctx, accept)
 	}
-	return r.introduce(ctx, c, accept)
+	return r.introduce(ctx, c, m, accept)
 }
 
 // awaits reports whether a document that was handed on before is wanted again. It was taken by
@@ -121,9 +122,9 @@ func (r *Intake) awaits(ctx context.Context, node string) (wanted, unsure bool) 
 // introduce asks Ironic for its answer to a document whose node is not known
 // here, and keeps the document unless Ironic refuses it. Ironic may enrol the machine by it,
 // so the document is in the log before it is sent: who dies or gives up leaves it in doubt, and
-// then no peer sends it again before Ironic shows a port of the machine.
-func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept relays.Accept) (ironic.InbandAnswer,
-	error) {
+// then no peer sends it again before Ironic shows that it knows the machine.
+func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, m identify.Machine, accept relays.Accept) (
+	ironic.InbandAnswer, error) {
 	var kept relays.Relayed
 	if r.Log.View().Admits(relays.Introduced{}) == nil {
 		var err error
@@ -139,7 +140,7 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept rela
 	defer cancel()
 	answer, err := r.Inband.Continue(asking, c)
 	outcome, reason := outcomeOf(answer, err)
-	outcome = enrolling(outcome, answer)
+	outcome = enrolling(ctx, r.Search, m, outcome, answer)
 	if err := r.commitIntroduced(ctx, accept, kept, relays.Introduced{Sequence: kept.Sequence, Try: 1, Outcome: outcome,
 		Reason: reason, Keep: accept.Keep, Node: nodeIn(answer.Body)}); err != nil {
 		r.Logger.Warn("store relayed document failed", "source", accept.Source, "err", err)

@@ -78,30 +78,62 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 	return outcome, inspector.Clip(answer.Reason)
 }
 
-// enrolling is outcomeOf of a machine of which Ironic shows no port: Ironic may have enrolled it before
-// it found the conductor busy or the node locked, and enrols it again by each document. A proxy's 503
-// says that it has no Ironic to send it to, as while Ironic restarts.
-func enrolling(outcome relays.Outcome, answer ironic.InbandAnswer) relays.Outcome {
+// enrolling is outcomeOf of a machine that no port in the state names: Ironic may have enrolled it before
+// it found the conductor busy or the node locked, and enrols it again by each document. Where it has a port
+// of the machine, or waits for a node with its BMC, it was that node that was busy. A proxy's 503 says that
+// it has no Ironic to send it to, as while Ironic restarts.
+func enrolling(ctx context.Context, s identify.Search, m identify.Machine, outcome relays.Outcome,
+	answer ironic.InbandAnswer) relays.Outcome {
 	switch answer.Status {
 	case http.StatusServiceUnavailable:
-		if answer.Own {
-			return relays.OutcomeLost
+		if !answer.Own {
+			return outcome
 		}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked:
-		return relays.OutcomeLost
+	default:
+		return outcome
 	}
-	return outcome
+	if found, err := s.Sought(ctx, m); err == nil && (found.Port || found.Waits) {
+		return outcome
+	}
+	return relays.OutcomeLost
+}
+
+// sender is what is known of the machine that sent a document.
+type sender struct {
+	machine identify.Machine
+	node    string // the node whose ports name it, "" for none and for several
+	known   bool   // Ironic has a port of it, or waits for a node with its BMC: it does not enrol it
+	// passed says that Ironic has a node with its BMC, which waits for no document any more.
+	passed bool
+	unread error // why Ironic could not be asked
+}
+
+// senderOf finds where a document came from, by Ironic's ports in the state, which has none where there is
+// no filter to feed. Ironic is asked where it must not get the document if it does not know the machine.
+func senderOf(ctx context.Context, s identify.Search, v fsm.View, r relays.Relay, data []byte) (o sender) {
+	parsed, err := document.Parse(data)
+	if err != nil {
+		return o // Ironic says what is wrong with it
+	}
+	o.machine, _ = identify.OfInband(parsed) // as when it came; the zero Machine has no owner
+	o.node, o.known = o.machine.PortOwner(v), o.machine.HasPort(v)
+	if o.known || !r.Open && !r.Doubt && r.After.IsZero() {
+		return o
+	}
+	found, err := s.Sought(ctx, o.machine)
+	o.node, o.known, o.passed, o.unread = found.Node, found.Port || found.Waits, found.BMC && !found.Waits, err
+	return o
 }
 
 // outdated says how an attempt ends before a byte is sent, and why, "" if Ironic may have the
 // document. Ironic takes what it is sent for the inspection that it waits with, so the document of
 // an earlier one must not reach it, nor an older one of this in the place of a newer. In doubt the
-// document may be the one that Ironic has: of two, only Ironic tells which. owner is the node whose
-// ports name the machine now, "" for none.
-func outdated(v fsm.View, r relays.Relay, owner string) (outcome relays.Outcome, why string) {
-	node := cmp.Or(r.Node, owner)
+// document may be the one that Ironic has: of two, only Ironic tells which.
+func outdated(v fsm.View, r relays.Relay, o sender) (outcome relays.Outcome, why string) {
+	node := cmp.Or(r.Node, o.node)
 	if node == "" {
-		return repeated(v, r)
+		return repeated(v, r, o)
 	}
 	if inspectedSince(v, node, r.Sequence) {
 		if r.Doubt {
@@ -114,30 +146,38 @@ func outdated(v fsm.View, r relays.Relay, owner string) (outcome relays.Outcome,
 			return relays.OutcomeRefused, "the node has sent a newer document, which Ironic gets in its place"
 		}
 	}
-	if owner == "" {
-		return repeated(v, r)
-	}
-	return 0, ""
+	return repeated(v, r, o)
 }
 
-// repeated is outdated of a machine that no port names, which Ironic may enrol by each document: it
-// gets none a second time.
-func repeated(v fsm.View, r relays.Relay) (outcome relays.Outcome, why string) {
+// repeated is outdated of a machine that Ironic does not find, and may enrol by each document: it gets none
+// a second time.
+func repeated(v fsm.View, r relays.Relay, o sender) (outcome relays.Outcome, why string) {
 	switch {
-	case r.Doubt && r.Deadline > v.Now():
-		return relays.OutcomeAgain, perhapsEnrolled
-	case r.Doubt:
-		return relays.OutcomeRefused, perhapsEnrolled
-	case !r.After.IsZero():
+	case o.known, !r.Doubt && r.After.IsZero():
+		return 0, ""
+	case o.passed:
+		return relays.OutcomeAbsent, "Ironic has a node with the machine's BMC, which waits for no document"
+	case !r.Doubt && o.unread == nil:
 		return relays.OutcomeAbsent, "Ironic shows no port of the machine"
+	case r.Deadline > v.Now():
+		return relays.OutcomeAgain, o.doubtful()
 	}
-	return 0, ""
+	return relays.OutcomeRefused, o.doubtful()
 }
 
-// perhapsEnrolled is why Ironic does not get a document a second time.
-const perhapsEnrolled = "Ironic may have enrolled the machine, and shows no port with one of its MACs, so the document is " +
-	"not sent again: delete the new node, if 'baremetal node list --provision-state enroll' shows one without ports, and " +
-	"boot the machine again"
+// doubtful is why Ironic does not get a document a second time.
+func (o sender) doubtful() string {
+	if o.unread != nil {
+		return inspector.Clip("Ironic may have the document, and did not say whether it knows the machine: " +
+			o.unread.Error())
+	}
+	return perhapsEnrolled
+}
+
+// perhapsEnrolled is why Ironic, which was asked, does not get a document a second time.
+const perhapsEnrolled = "Ironic may have enrolled the machine, and shows neither a port with one of its MACs nor a node with " +
+	"its BMC, so the document is not sent again: if 'baremetal node list --provision-state enroll' shows a node without " +
+	"name and ports that was created when the document came, delete it; boot the machine again"
 
 // earlierInspection is why Ironic does not get a document.
 const earlierInspection = "it is of an earlier inspection: Ironic began another one of the node after it came"
@@ -148,16 +188,6 @@ const earlierInspection = "it is of an earlier inspection: Ironic began another 
 func inspectedSince(v fsm.View, node string, entry fencing.Token) bool {
 	now, inspects := v.Inspected(node)
 	return inspects && now.After >= entry
-}
-
-// ownerOf returns the node whose ports name the machine that sent a document, "" if there is none.
-func ownerOf(v fsm.View, data []byte) string {
-	parsed, err := document.Parse(data)
-	if err != nil {
-		return "" // Ironic says what is wrong with it
-	}
-	m, _ := identify.OfInband(parsed) // as when it came; the zero Machine has no owner
-	return m.PortOwner(v)
 }
 
 // passing reports whether Ironic took nothing and may say otherwise if it is asked again: the

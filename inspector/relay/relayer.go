@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -43,7 +44,8 @@ type Relayer struct {
 	Live   *inspector.LiveSettings
 	Log    inspector.Log
 	Inband Ironic
-	Away   func() error // why nothing can be handed on now, nil if it can
+	Away   func() error    // why nothing can be handed on now, nil if it can
+	Search identify.Search // of the machines that the state does not know
 	Packer *blobs.Packer
 	Logger *slog.Logger
 }
@@ -106,27 +108,29 @@ func (w *relaying) beginDue(ctx context.Context) {
 		}
 		w.running.Go(func() {
 			pause := relayLast
-			switch unproven := w.unproven(v, r); {
+			from, unproven := w.sender(ctx, v, r)
+			switch {
 			case unproven && !overdue: // no attempt, and no entry of the log
 				pause = min(relayLast, r.Deadline.Sub(v.Now()))
 			case overdue && !unproven:
 				w.commitAttempt(ctx, r, relays.OutcomeGiveUp, inspector.Clip(cmp.Or(r.Reason, why)), "")
 			default:
-				pause = w.attempt(ctx, r.Sequence)
+				pause = w.attempt(ctx, r.Sequence, from)
 			}
 			w.release(r.Sequence, pause)
 		})
 	}
 }
 
-// unproven reports whether Ironic may have enrolled the machine that sent a document, which no port
-// proves yet.
-func (w *relaying) unproven(v fsm.View, r relays.Relay) bool {
-	if !r.Open && !r.Doubt {
-		return false
-	}
+// sender finds where a document came from. It is unproven where Ironic may have enrolled its machine, and
+// shows nothing yet by which it would find it.
+func (w *relaying) sender(ctx context.Context, v fsm.View, r relays.Relay) (o sender, unproven bool) {
 	document, err := inspector.Load(w.Packer, v, r.Document)
-	return err == nil && ownerOf(v, document) == ""
+	if err != nil {
+		return o, false // the attempt says so
+	}
+	o = senderOf(ctx, w.Search, v, r, document)
+	return o, (r.Open || r.Doubt) && !o.known && !o.passed
 }
 
 // engage takes a document in hand if it is due and there is room.
@@ -170,7 +174,7 @@ func (w *relaying) forget(v fsm.View) {
 
 // attempt hands a document over once. It returns the pause before the next, 0 for
 // the one that grows.
-func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Duration {
+func (w *relaying) attempt(ctx context.Context, sequence fencing.Token, from sender) time.Duration {
 	begun := time.Now()
 	res, err := w.authority.Propose(ctx, relays.Try{Sequence: sequence})
 	if err != nil || res.Code != fsm.OK {
@@ -185,8 +189,7 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		w.commitAttempt(ctx, r, relays.OutcomeAgain, inspector.Clip(err.Error()), "")
 		return 0
 	}
-	owner := ownerOf(w.Log.View(), document)
-	if outcome, why := outdated(w.Log.View(), r, owner); why != "" {
+	if outcome, why := outdated(w.Log.View(), r, from); why != "" {
 		w.commitAttempt(ctx, r, outcome, why, "")
 		return 0
 	}
@@ -201,10 +204,10 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		return 0 // the next leader takes it for lost
 	}
 	outcome, reason := outcomeOf(answer, err)
-	if owner == "" {
-		outcome = enrolling(outcome, answer)
+	if !from.known {
+		outcome = enrolling(ctx, w.Search, from.machine, outcome, answer)
 	}
-	w.commitAttempt(ctx, r, outcome, reason, cmp.Or(nodeIn(answer.Body), owner))
+	w.commitAttempt(ctx, r, outcome, reason, cmp.Or(nodeIn(answer.Body), from.node))
 	if answer.Absent {
 		return relayAbsent
 	}

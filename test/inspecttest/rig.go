@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/relay"
 	"github.com/trivet-ha/trivet/inspector/work"
@@ -139,9 +140,14 @@ func (o *Rig) Service() *accept.Service {
 		Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone,
 		Suspects: o.Suspects, Taker: o.taker, Peer: "h1",
 		Relays: &relay.Intake{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Inband: o.Handover, Nodes: o.Ironic,
-			Packer: o.Packer, Logger: o.Log, Limited: o.Log},
+			Search: o.search(), Packer: o.Packer, Logger: o.Log, Limited: o.Log},
 		Packer: o.Packer, Logger: o.Log,
 	})
+}
+
+// search finds machines in Ironic.
+func (o *Rig) search() identify.Search {
+	return identify.NewSearch(o.Ironic, o.Zone, o.Live().BmcFields, o.Log)
 }
 
 // Workers is the worker pool of a peer; it does nothing until Run.

@@ -331,8 +331,8 @@ func (c Crown) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
 func (o *Rig) Leads(f func()) {
 	o.Helper()
 	c := Crown{o.RaftLog, o.RaftLog.Must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-	relayer := &relay.Relayer{Live: o.Live(), Log: o.RaftLog, Inband: o.Handover, Away: o.Health.Err, Packer: o.Packer,
-		Logger: o.Log}
+	relayer := &relay.Relayer{Live: o.Live(), Log: o.RaftLog, Inband: o.Handover, Away: o.Health.Err, Search: o.search(),
+		Packer: o.Packer, Logger: o.Log}
 	ctx, stop := context.WithCancel(o.Ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

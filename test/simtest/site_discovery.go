@@ -142,7 +142,9 @@ func (c *siteClient) AllPorts(ctx context.Context) (all []ironic.Port, err error
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	for _, m := range c.site.machines {
-		all = append(all, ironic.Port{UUID: m.UUID, Node: m.UUID, Address: m.MAC})
+		if c.site.shown == nil || c.site.shown[m.UUID] {
+			all = append(all, ironic.Port{UUID: m.UUID, Node: m.UUID, Address: m.MAC})
+		}
 	}
 	return all, nil
 }
