@@ -171,9 +171,9 @@ func TestRelayInDoubtSaysWhatIronicShows(t *testing.T) {
 		state     relays.State
 		because   string
 	}{
-		"asked of nobody": {away: true, state: relays.Failed, because: "did not say whether it knows the machine"},
-		"its BMC's node":  {provision: "manageable", state: relays.Taken, because: "waits for no document"},
-		"no node":         {state: relays.Failed, because: "delete it"},
+		"not asked":      {away: true, state: relays.Failed, because: "did not say whether it knows the machine"},
+		"its BMC's node": {provision: "manageable", state: relays.Taken, because: "waits for no document"},
+		"no node":        {state: relays.Failed, because: "delete it"},
 	} {
 		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
 			delete(o.Ironic.PortsOf, inspecttest.NodeB)
