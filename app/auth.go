@@ -8,6 +8,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -52,7 +53,7 @@ func (o Options) openKeystone(conf config.APIKeystone) (keeper, error) {
 		URL: conf.AuthURL, User: conf.Username, UserDomain: conf.UserDomain, Project: conf.Project,
 		ProjectDomain: conf.ProjectDomain,
 		Password: servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile,
-			Option: "api.keystone.password_file"},
+			Option: "api.keystone.password_file", Reads: new(bounds.Calls)},
 	}, transport, o.Wall)
 	if err != nil {
 		return keeper{}, err

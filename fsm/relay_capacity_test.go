@@ -186,7 +186,8 @@ func TestRelaysThatWereTakenStay(t *testing.T) {
 			}
 		}
 		if fmt.Sprint(kept) != want {
-			t.Errorf("taken-stays: log version %d: after documents that Ironic refused %v are kept, want %v", version, kept, want)
+			t.Errorf("taken-stays: log version %d: after documents that Ironic refused %v are kept, want %v", version, kept,
+				want)
 		}
 		waiting := len(f.fill("192.0.2.66/32", nodeA, 8))
 		newest, ok := f.state.View().TakenRelayOf(nodeA)

@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
@@ -63,7 +64,7 @@ func Open(conf config.Events, o Options) ([]*Receiver, error) {
 			return nil, err
 		}
 		out = append(out, &Receiver{name: c.Name, url: c.URL, filter: filter, wall: o.Wall,
-			secret: servicecreds.Password{File: c.SecretFile, Option: "events.secrets"}})
+			secret: servicecreds.Password{File: c.SecretFile, Option: "events.secrets", Reads: new(bounds.Calls)}})
 	}
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: conf.CAFile, Section: "events"}, o.Logger)
 	if err != nil {

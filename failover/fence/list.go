@@ -127,7 +127,7 @@ func (s *spec) mishap(option, what, do string) mishap {
 
 // password is that of the device; empty for one without.
 func (s *spec) password() servicecreds.Password {
-	return servicecreds.Password{File: s.passwordFile, Option: s.key("password_file")}
+	return servicecreds.Password{File: s.passwordFile, Option: s.key("password_file"), Reads: new(bounds.Calls)}
 }
 
 // open makes the device. What is wrong is told together with the rest.

@@ -50,7 +50,8 @@ func TestDataIsWhatIronicTook(t *testing.T) {
 				t.Errorf("taken-is-shown: %s: %s (%v), want %s", when, got, err, want)
 			}
 			sent := o.RaftLog.Truth().Sent(inspecttest.NodeA)
-			if (want == "") != (len(sent) == 0) || want != "" && (len(sent) != 1 || sent[0].Document != blobs.HashOf([]byte(want))) {
+			if (want == "") != (len(sent) == 0) ||
+				want != "" && (len(sent) != 1 || sent[0].Document != blobs.HashOf([]byte(want))) {
 				t.Errorf("taken-is-judged: %s: %v", when, sent)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -45,16 +46,17 @@ func refused(err error) bool {
 
 // newSessions returns the sessions of conf over the transport. Nothing is sent.
 func newSessions(conf config.Ironic, t http.RoundTripper) (*sessions, error) {
-	if _, err := password(conf).Read(); err != nil {
+	secret := password(conf)
+	if _, err := secret.Read(); err != nil {
 		return nil, err // said at the start rather than by the first call
 	}
 	s := &sessions{transport: t}
 	var logIn func(context.Context) (*session, error)
 	switch conf.AuthType {
 	case "keystone":
-		logIn, s.renewable = viaKeystone{conf, t}.logIn, true
+		logIn, s.renewable = viaKeystone{conf, secret, t}.logIn, true
 	case "http_basic":
-		logIn = func(context.Context) (*session, error) { return basic(conf) }
+		logIn = func(context.Context) (*session, error) { return basic(conf, secret) }
 		s.renewable = conf.PasswordFile != ""
 	case "none":
 		logIn = func(context.Context) (*session, error) { return open(conf) }
@@ -68,7 +70,8 @@ func newSessions(conf config.Ironic, t http.RoundTripper) (*sessions, error) {
 // password is the one to log in with. A file is read each time, so that a new
 // password needs no restart.
 func password(conf config.Ironic) servicecreds.Password {
-	return servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "ironic.password_file"}
+	return servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "ironic.password_file",
+		Reads: new(bounds.Calls)}
 }
 
 func open(conf config.Ironic) (*session, error) {
@@ -79,8 +82,8 @@ func open(conf config.Ironic) (*session, error) {
 	return newSession(sc), nil
 }
 
-func basic(conf config.Ironic) (*session, error) {
-	secret, err := password(conf).Read()
+func basic(conf config.Ironic, password servicecreds.Password) (*session, error) {
+	secret, err := password.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +117,7 @@ func newSession(sc *gophercloud.ServiceClient) *session {
 // viaKeystone logs in by password at the identity service.
 type viaKeystone struct {
 	conf      config.Ironic
+	password  servicecreds.Password
 	transport http.RoundTripper
 }
 
@@ -140,7 +144,7 @@ func (k viaKeystone) account() keystone.Account {
 	at := k.conf.Keystone
 	return keystone.Account{
 		URL: at.AuthURL, User: k.conf.Username, UserDomain: at.UserDomain,
-		Project: at.Project, ProjectDomain: at.ProjectDomain, Password: password(k.conf),
+		Project: at.Project, ProjectDomain: at.ProjectDomain, Password: k.password,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Bounds of files, in bytes.
@@ -19,6 +21,9 @@ type Password struct {
 	Text   string
 	File   string // "" unless there is one; it counts then
 	Option string // that names the file, for messages: ending in _file; the option for Text has the rest as its name
+	// Reads are those of File by all copies of the Password: a share that hangs keeps none of them for
+	// longer than bounds.FileLimit. nil: each waits for the file system.
+	Reads *bounds.Calls
 }
 
 // Read returns the password, "" for none. A file is read each time. The error
@@ -27,9 +32,16 @@ func (p Password) Read() (string, error) {
 	if p.File == "" {
 		return p.Text, nil
 	}
-	_, content, err := readSmall(p.File, MaxPassword)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", p.Option, err)
+	var content []byte
+	var failed error
+	read := func() { _, content, failed = readSmall(p.File, MaxPassword) }
+	if p.Reads == nil {
+		read()
+	} else if err := p.Reads.Do(bounds.FileLimit, read); err != nil {
+		return "", fmt.Errorf("%s: read %s: %w", p.Option, p.File, err)
+	}
+	if failed != nil {
+		return "", fmt.Errorf("%s: %w", p.Option, failed)
 	}
 	secret := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	if secret == "" || strings.ContainsAny(secret, "\r\n\x00") {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
@@ -248,6 +249,21 @@ func TestFilesOfAShareThatHangs(t *testing.T) {
 			if conf := of.Config(); conf == nil || time.Since(began) != wait {
 				t.Errorf("certificates-hang: %v after %v, want %v", conf, time.Since(began), wait)
 			}
+		}
+		close(share)
+	})
+}
+
+// A password on a share without its server keeps no login waiting, and the error names the option.
+func TestPasswordOfAShareThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, share := Password{File: "/share/p", Option: "ironic.password_file", Reads: new(bounds.Calls)}, make(chan struct{})
+		go func() { _ = p.Reads.Do(time.Hour, func() { <-share }) }()
+		synctest.Wait()
+		began := time.Now()
+		if _, err := p.Read(); !errors.Is(err, bounds.ErrHangs) || !strings.Contains(err.Error(), p.Option) ||
+			time.Since(began) != bounds.FileLimit {
+			t.Errorf("password-hangs: %v after %v", err, time.Since(began))
 		}
 		close(share)
 	})
