@@ -21,8 +21,9 @@ import (
 // TestFilesAreBelowALease wants the kernel to keep the door of driver dnsmasq: a
 // process that dies leaves its files open.
 func TestFilesAreBelowALease(t *testing.T) {
-	host := netns.New(t)
-	c := config.Config{Firewall: config.Firewall{Driver: Dnsmasq, Interface: "lo", Match: "chaddr",
+	host, other := netns.New(t), netns.New(t)
+	host.Cable("pxe", other, "far")
+	c := config.Config{Firewall: config.Firewall{Driver: Dnsmasq, Interface: "pxe", Match: "chaddr",
 		DHCPHostsDir: filepath.Join(t.TempDir(), "hosts")}}
 	ctx := t.Context()
 	host.Do(func() error { return PurgeOffline(ctx, c) })

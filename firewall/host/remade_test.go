@@ -116,7 +116,8 @@ func awaitNews(t *testing.T, f Filter) {
 func TestAFilterFollowsItsInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		alone, bridged := netif.Place{Index: 2, Name: "pxe"}, netif.Place{Index: 2, Name: "br0", Kind: "bridge"}
+		alone := netif.Place{Index: 2, Name: "pxe", Encap: "ether"}
+		bridged := netif.Place{Index: 2, Name: "br0", Kind: "bridge", Encap: "ether"}
 		at := alone
 		move := func(to netif.Place) {
 			mu.Lock()

@@ -21,11 +21,16 @@ const maxMasters = 8
 // packet for the host arrives there: each bridge has an internal port for them.
 const datapath = "ovs-system"
 
+// ethernet is what the library calls a link whose frames have MACs. Over IPoIB those of
+// 20 bytes would be compared with nothing, and chaddr is zero (RFC 4390 section 2.1).
+const ethernet = "ether"
+
 // Place is where the packets of an interface arrive.
 type Place struct {
 	Index int    // of the interface; 0: there is none of its name
 	Name  string // of the interface that the packets arrive on, which rules must name
 	Kind  string // of that one, if it is the topmost master; "": it is the interface itself
+	Encap string // of its frames, as "ether" or "infiniband"
 }
 
 // Links finds the interfaces of a host by name and index. Both return
@@ -51,7 +56,7 @@ func (l Links) Place(name string, known int) (Place, error) {
 	if err != nil {
 		return Place{}, fmt.Errorf("look at interface %s: %w", name, err)
 	}
-	p := Place{Index: link.Attrs().Index, Name: link.Attrs().Name}
+	p := Place{Index: link.Attrs().Index, Name: link.Attrs().Name, Encap: link.Attrs().EncapType}
 	for range maxMasters {
 		master := link.Attrs().MasterIndex
 		if master == 0 {
@@ -66,7 +71,7 @@ func (l Links) Place(name string, known int) (Place, error) {
 		if !slices.Contains([]string{"bridge", "bond", "team", "openvswitch", "vrf"}, link.Type()) {
 			return p, nil
 		}
-		p.Name, p.Kind = link.Attrs().Name, link.Type()
+		p.Name, p.Kind, p.Encap = link.Attrs().Name, link.Type(), link.Attrs().EncapType
 	}
 	return Place{}, fmt.Errorf("interface %s has more than %d masters", name, maxMasters)
 }
@@ -77,7 +82,7 @@ func missing(err error) bool {
 }
 
 // Problem says why a rule that names the configured interface would not see its
-// packets, nil if it does. It is a firewall.ErrMisplaced.
+// packets, or no MAC in them, nil if it does. It is a firewall.ErrMisplaced.
 func (p Place) Problem(configured string) error {
 	switch {
 	case p.Index == 0:
@@ -96,6 +101,10 @@ func (p Place) Problem(configured string) error {
 	case p.Name != configured:
 		return fmt.Errorf("%w: %s was renamed to %s; write firewall.interface: %s, and have dnsmasq listen there",
 			firewall.ErrMisplaced, configured, p.Name, p.Name)
+	case p.Encap != ethernet:
+		return fmt.Errorf(
+			"%w: %s is no Ethernet interface (%s), so that the lists know none of its machines; write one that is",
+			firewall.ErrMisplaced, configured, p.Encap)
 	}
 	return nil
 }

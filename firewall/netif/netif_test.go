@@ -12,7 +12,8 @@ import (
 type host map[int]netlink.Link
 
 func (h host) add(index int, name string, master int, kind string) {
-	h[index] = &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index, Name: name, MasterIndex: master},
+	h[index] = &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index, Name: name, MasterIndex: master,
+		EncapType: ethernet},
 		LinkType: kind}
 }
 
@@ -47,27 +48,36 @@ func TestPlace(t *testing.T) {
 	h.add(13, "eth4", 99, "device")
 	h.add(14, "ovs-system", 0, "openvswitch")
 	h.add(15, "eth6", 14, "device")
+	h.add(16, "ib0", 0, "ipoib")
+	h[16].Attrs().EncapType = "infiniband"
+	h.add(17, "ib1", 18, "ipoib")
+	h[17].Attrs().EncapType = "infiniband"
+	h.add(18, "bond1", 0, "bond")
+	h[18].Attrs().EncapType = "infiniband"
 	for name, c := range map[string]struct {
 		iface   string
 		known   int
 		want    Place
 		problem string // "": none
 	}{
-		"by itself": {"eth0", 0, Place{1, "eth0", ""}, ""},
-		"port of a bridge": {"eth1", 2, Place{2, "br0", "bridge"},
+		"by itself": {"eth0", 0, Place{1, "eth0", "", ethernet}, ""},
+		"port of a bridge": {"eth1", 2, Place{2, "br0", "bridge", ethernet},
 			"eth1 is a port of br0 (bridge); write firewall.interface: br0"},
-		"bond under a bridge": {"eth2", 0, Place{3, "br0", "bridge"}, "eth2 is a port of br0 (bridge)"},
-		"the bridge":          {"br0", 0, Place{10, "br0", ""}, ""},
-		"in a VRF":            {"eth3", 0, Place{4, "tenant", "vrf"}, "eth3 is in the VRF tenant"},
-		"port of Open vSwitch": {"eth6", 0, Place{15, "ovs-system", "openvswitch"},
+		"bond under a bridge": {"eth2", 0, Place{3, "br0", "bridge", ethernet}, "eth2 is a port of br0 (bridge)"},
+		"the bridge":          {"br0", 0, Place{10, "br0", "", ethernet}, ""},
+		"in a VRF":            {"eth3", 0, Place{4, "tenant", "vrf", ethernet}, "eth3 is in the VRF tenant"},
+		"port of Open vSwitch": {"eth6", 0, Place{15, "ovs-system", "openvswitch", ethernet},
 			"the internal port of its Open vSwitch bridge"},
-		"Open vSwitch itself": {"ovs-system", 0, Place{14, "ovs-system", ""},
+		"Open vSwitch itself": {"ovs-system", 0, Place{14, "ovs-system", "", ethernet},
 			"the internal port of its Open vSwitch bridge"},
-		"renamed":               {"pxe", 1, Place{1, "eth0", ""}, "pxe was renamed to eth0; write firewall.interface: eth0"},
-		"renamed into a bridge": {"pxe", 2, Place{2, "br0", "bridge"}, "pxe is a port of br0"},
-		"gone":                  {"pxe", 77, Place{0, "pxe", ""}, "no interface pxe"},
-		"never there":           {"pxe", 0, Place{0, "pxe", ""}, "no interface pxe"},
-		"its name is another's": {"eth0", 2, Place{1, "eth0", ""}, ""},
+		"renamed":               {"pxe", 1, Place{1, "eth0", "", ethernet}, "pxe was renamed to eth0; write firewall.interface: eth0"},
+		"renamed into a bridge": {"pxe", 2, Place{2, "br0", "bridge", ethernet}, "pxe is a port of br0"},
+		"gone":                  {"pxe", 77, Place{0, "pxe", "", ""}, "no interface pxe"},
+		"never there":           {"pxe", 0, Place{0, "pxe", "", ""}, "no interface pxe"},
+		"IPoIB":                 {"ib0", 0, Place{16, "ib0", "", "infiniband"}, "ib0 is no Ethernet interface (infiniband)"},
+		"bond of IPoIB":         {"bond1", 0, Place{18, "bond1", "", "infiniband"}, "bond1 is no Ethernet interface"},
+		"port of a bond, IPoIB": {"ib1", 0, Place{17, "bond1", "bond", "infiniband"}, "ib1 is a port of bond1"},
+		"its name is another's": {"eth0", 2, Place{1, "eth0", "", ethernet}, ""},
 	} {
 		got, err := h.links().Place(c.iface, c.known)
 		if err != nil || got != c.want {
