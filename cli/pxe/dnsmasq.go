@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
@@ -335,16 +336,12 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 		return nil, term.Fail(term.ExitUsage, "write firewall.interface, or say which addresses it has with --address",
 			"firewall.interface: %s: %w", name, err)
 	}
-	addrs, err := link.Addrs()
-	if err != nil {
-		return nil, fmt.Errorf("list the addresses of %s: %w", name, err)
+	if found, err = netif.Addresses(link.Index); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", name, err)
 	}
-	for _, a := range addrs {
-		prefix, err := netip.ParsePrefix(a.String())
-		if err == nil && prefix.Addr().IsGlobalUnicast() && !prefix.IsSingleIP() { // a single one is the floating IP
-			found = append(found, prefix)
-		}
-	}
+	found = slices.DeleteFunc(found, func(p netip.Prefix) bool {
+		return !p.Addr().IsGlobalUnicast() || p.IsSingleIP() // a single one is the floating IP
+	})
 	if len(found) == 0 {
 		return nil, term.Fail(term.ExitUsage, "give it an address, or say which it will have with --address",
 			"firewall.interface: %s has no address with a subnet", name)

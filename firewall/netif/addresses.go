@@ -1,0 +1,74 @@
+package netif
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// maxDumps bounds how often a list is asked for that changed while it was read.
+const maxDumps = 5
+
+// fleeting are the flags of an address that goes by itself or is not usable now. Of
+// IPv4 the first one says that an address is not the first of its subnet.
+const fleeting = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
+
+// Addresses returns the addresses of an interface, with their subnets, that may be told
+// to others: of IPv6 none that the kernel makes up for privacy (RFC 8981) and drops
+// after a week, and of one subnet a permanent address first, and then the one that lasts
+// longest.
+func Addresses(index int) ([]netip.Prefix, error) {
+	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
+	all, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	for again := 1; errors.Is(err, netlink.ErrDumpInterrupted) && again < maxDumps; again++ {
+		all, err = netlink.AddrList(link, netlink.FAMILY_ALL)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of an interface: %w", err)
+	}
+	return lasting(all), nil
+}
+
+// lasting are those that stay, IPv4 as the kernel lists them, and then IPv6 by subnet.
+func lasting(all []netlink.Addr) (out []netip.Prefix) {
+	all = slices.DeleteFunc(slices.Clone(all), func(a netlink.Addr) bool {
+		return a.IPNet == nil || !isIPv4(a) && a.Flags&fleeting != 0
+	})
+	slices.SortStableFunc(all, func(a, b netlink.Addr) int {
+		if isIPv4(a) || isIPv4(b) {
+			return cmp.Compare(family(a), family(b))
+		}
+		return cmp.Or(bytes.Compare(a.IP.Mask(a.Mask), b.IP.Mask(b.Mask)), cmp.Compare(lifetime(b), lifetime(a)),
+			bytes.Compare(a.IP, b.IP))
+	})
+	for _, a := range all {
+		ip, ok := netip.AddrFromSlice(a.IP)
+		if bits, _ := a.Mask.Size(); ok {
+			out = append(out, netip.PrefixFrom(ip.Unmap(), bits))
+		}
+	}
+	return out
+}
+
+func isIPv4(a netlink.Addr) bool { return a.IP.To4() != nil }
+
+func family(a netlink.Addr) int {
+	if isIPv4(a) {
+		return 4
+	}
+	return 6
+}
+
+// lifetime is how long an address lasts, in seconds; a permanent one longest.
+func lifetime(a netlink.Addr) int {
+	if a.Flags&unix.IFA_F_PERMANENT != 0 {
+		return 1 << 32
+	}
+	return a.ValidLft
+}

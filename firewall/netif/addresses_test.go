@@ -1,0 +1,43 @@
+package netif
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// TestAddressesThatStay has what the kernel lists of a host with SLAAC and privacy
+// extensions: the newest address first, which it will drop.
+func TestAddressesThatStay(t *testing.T) {
+	address := func(text string, flags, life int) netlink.Addr {
+		ip, subnet, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: subnet.Mask}, Flags: flags, ValidLft: life}
+	}
+	const forEver = int(^uint32(0))
+	got := lasting([]netlink.Addr{
+		address("192.0.2.1/24", unix.IFA_F_PERMANENT, forEver),
+		address("192.0.2.7/24", unix.IFA_F_SECONDARY, 600),
+		address("2001:db8:1::9/64", unix.IFA_F_TEMPORARY, 604800),
+		address("2001:db8:1::8/64", unix.IFA_F_DEPRECATED, 604800),
+		address("2001:db8:1::7/64", unix.IFA_F_TENTATIVE, 604800),
+		address("2001:db8:1::6/64", unix.IFA_F_MANAGETEMPADDR, 86400),
+		address("2001:db8:1::5/64", unix.IFA_F_MANAGETEMPADDR, 1209600),
+		address("2001:db8:1::21/64", unix.IFA_F_PERMANENT, forEver),
+		address("2001:db8::6/64", unix.IFA_F_MANAGETEMPADDR, 86400),
+	})
+	var want []netip.Prefix
+	for _, text := range []string{"192.0.2.1/24", "192.0.2.7/24", "2001:db8::6/64", "2001:db8:1::21/64", "2001:db8:1::5/64",
+		"2001:db8:1::6/64"} {
+		want = append(want, netip.MustParsePrefix(text))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("lasting-address: %v, want %v", got, want)
+	}
+}
