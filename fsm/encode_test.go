@@ -54,6 +54,7 @@ func samples(t testing.TB) []Command {
 		leases.Release{Name: "l", Holder: "h", Token: 4}, leases.Delete{Name: "l"},
 		introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute,
 			Attributes: introspection.Attributes{MACs: []string{"52:54:00:00:00:01"}}},
+		introspection.Start{Node: nodeA, Event: introspection.EventEnroll, Timeout: time.Minute, Source: "192.0.2.1/32"},
 		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc},
 		introspection.TakeCallback{Node: nodeA, Document: doc, Keep: true, Hook: "scheduler or later"},
 		introspection.Decline{Claim: introspection.Hold{Request: 3, Token: 4}, Hook: "scheduler"},

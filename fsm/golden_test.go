@@ -44,10 +44,10 @@ func TestBytesStayTheSame(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"log":       "960b4a6dffb2b5411ffa14f15ae6acb8c3db4a49375770d515fa0871a2ec9e81",
-		"state":     "78fb8302889aa962f525ca9352e50f2cb2e8a216f1979e0572657b8484ef4906",
-		"dump":      "98d4a1239b831b3976a1a26d4ecddd41e713285ff202e41a934eb8f5b254233c",
-		"adopted":   "b4fe881557bd488051634aa6da176c59d70db96247f803690e28b22e4d52668b",
-		"refounded": "9bd0b8aa8a986a0145dff8200a3112fde8c278cf3f7aff563c92d6cc636c2637",
+		"state":     "d0b0ee87ae0ae363de77215134c388d827de3387447de54d06557a1abd7f0f7a",
+		"dump":      "46ba8c1a5d7c7ea6f2bdfec155a256706f8d70a5feb008af0e7b8cb94c63981a",
+		"adopted":   "7a3191eed7414201ed844c1c33574139e677d7a4934ac9507a92a1245bd309a9",
+		"refounded": "2ab1c660f9c2b513178b2a16fc943b8c0dff4e4e830037e936d18b0beb53f29f",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

@@ -47,7 +47,7 @@ func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
 		return entry.Refuse(entry.SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
 	}
 	rec, _ := t.nodes.records.Get([]byte(c.Node))
-	if t.expects(rec, c.Document.Hash) {
+	if t.expects(rec, c.enqueue()) {
 		return entry.Answer(t.takeCallback(server, rec, c))
 	}
 	res := applyEnqueue(t, c.enqueue())
@@ -62,18 +62,17 @@ func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
 }
 
 // expects reports whether a node waits for a callback, this one was not met
-// before, and nothing else is to be done to the node first.
-func (t Txn) expects(rec Record, document blobs.Hash) bool {
+// before, nothing else is to be done to the node first, and there is room.
+func (t Txn) expects(rec Record, c Enqueue) bool {
 	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.Now()) &&
-		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && !queueFull(t, EventProcess)
+		rec.Delivered.Document != c.Document.Hash && t.queue.head(rec.Node).IsZero() && queueRoom(t, rec, c).Code == entry.OK
 }
 
 // takeCallback queues a callback that is claimed, and begins its processing.
 func (t Txn) takeCallback(server string, rec Record, c TakeCallback) Taken {
-	r := t.requested(rec.Node, EventProcess, c.Document.Hash)
+	r := t.requested(rec.Node, EventProcess, c.Document)
 	claim := r.claimed(t.Header.Session, server, t.Token, t.Now())
 	r.Hook = c.Hook
-	t.Blobs.Ref(r.Document, c.Document)
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	t.queue.claims.Put(table.TokenKey(r.Sequence), claim)

@@ -57,6 +57,7 @@ var Domain = entry.Domain[Txn]{
 	Check: func(t Txn, p *valid.Problems) {
 		checkNodes(t, p)
 		checkQueue(t, p)
+		checkDiscovered(t, p)
 		checkWhitelist(t, p)
 		p.Want(t.throttle.Next >= 0, "the next turn is at %v", t.throttle.Next)
 	},
@@ -77,7 +78,8 @@ func New() Tables {
 			records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](),
 			byEnd:       table.New[table.None](),
 			byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](),
-			whitelist: macset.New(),
+			discovered: table.New[int](),
+			whitelist:  macset.New(),
 		},
 		queue: queue{
 			requests: table.New[QueuedRequest](), byNode: table.New[table.None](), ready: table.New[table.None](),

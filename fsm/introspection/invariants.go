@@ -78,7 +78,7 @@ func checkDelivery(t Txn, p *valid.Problems, r Record) {
 func checkQueue(t Txn, p *valid.Problems) {
 	checkClaims(t, p)
 	q := t.queue
-	ready := 0
+	ready, bytes := 0, 0
 	for key, r := range q.requests.All() {
 		p.Want(string(key) == string(table.TokenKey(r.Sequence)), "request %v is filed under %x", r.Sequence, key)
 		p.Want(r.Sequence <= t.Granted(), "request %v was queued by no entry", r.Sequence)
@@ -97,7 +97,9 @@ func checkQueue(t Txn, p *valid.Problems) {
 		if first {
 			ready++
 		}
+		bytes += r.Bytes
 	}
+	p.Want(q.bytes == bytes, "documents of %d bytes are queued, counted are %d", bytes, q.bytes)
 	p.Want(q.requests.Size() <= MaxQueue, "%d requests are queued", q.requests.Size())
 	p.Want(q.byNode.Size() == q.requests.Size(), "%d requests, %d of nodes", q.requests.Size(), q.byNode.Size())
 	p.Want(q.ready.Size() == ready, "%d requests are ready, %d in the index", ready, q.ready.Size())

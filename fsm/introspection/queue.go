@@ -40,6 +40,7 @@ type QueuedRequest struct {
 	Queued   entry.Time    `cbor:"8,keyasint,omitempty"`
 	Wall     int64         `cbor:"9,keyasint,omitempty"`  // when it was queued, Unix ms; for display
 	Claim    fencing.Token `cbor:"10,keyasint,omitempty"` // token of the claim that holds it; zero: free
+	Bytes    int           `cbor:"11,keyasint,omitempty"` // what its document takes; since log version 3
 }
 
 // Hold names a claim. One entry may claim several requests, so it takes both.
@@ -72,6 +73,7 @@ type queue struct {
 	ready    table.Of[table.None]    // sequence: the first request of every node, where that is free
 	claims   table.Of[Claim]         // by request
 	claimOf  table.Of[fencing.Token] // request, by node
+	bytes    int                     // of all requests
 }
 
 // head returns the sequence of a node's first request, zero if it has none.
@@ -126,19 +128,24 @@ func (q *queue) pending(node string, event Event, document blobs.Hash) (QueuedRe
 	return QueuedRequest{}, false
 }
 
-// requested is a request that this entry makes.
-func (t Txn) requested(node string, event Event, document blobs.Hash) QueuedRequest {
-	return QueuedRequest{
-		Sequence: t.Token, Node: node, Event: event, Document: document,
+// requested is a request that this entry makes, with the document that it brings.
+func (t Txn) requested(node string, event Event, document blobs.Packed) QueuedRequest {
+	r := QueuedRequest{
+		Sequence: t.Token, Node: node, Event: event, Document: document.Hash,
 		Queued: t.Now(), Wall: t.Header.WallMillis,
 	}
+	if t.Version >= logVersionShares {
+		r.Bytes = documentBytes(t, document.Hash, document)
+	}
+	t.Blobs.Ref(document.Hash, document)
+	t.queue.bytes += r.Bytes
+	return r
 }
 
 // enqueue adds a request for a node under this entry's token, with the document
 // that the entry brings for it.
 func (t Txn) enqueue(node string, event Event, document blobs.Packed) QueuedRequest {
-	r := t.requested(node, event, document.Hash)
-	t.Blobs.Ref(document.Hash, document)
+	r := t.requested(node, event, document)
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.byNode.Put(table.NameKey(node, r.Sequence), table.None{})
 	t.queue.offer(node)
@@ -150,6 +157,7 @@ func (t Txn) dequeue(r QueuedRequest) {
 	t.queue.requests.Drop(table.TokenKey(r.Sequence))
 	t.queue.byNode.Drop(table.NameKey(r.Node, r.Sequence))
 	t.queue.ready.Drop(table.TokenKey(r.Sequence))
+	t.queue.bytes -= r.Bytes
 	t.Blobs.Unref(r.Document)
 	t.queue.offer(r.Node)
 }
@@ -243,6 +251,7 @@ func lost(h Hold) entry.Result {
 
 // loadRequest restores a request from a snapshot, in which the claims follow.
 func loadRequest(t Txn, r QueuedRequest) {
+	t.queue.bytes += r.Bytes
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	if t.queue.head(r.Node) == r.Sequence {

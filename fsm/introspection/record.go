@@ -57,6 +57,8 @@ type Record struct {
 	// Finding is what kept the machine from coming up, of an introspection that ended since its
 	// time was over. Since log version 3.
 	Finding entry.Finding `cbor:"19,keyasint,omitzero"`
+	// Discovery is zero unless discovery made the record. Since log version 3.
+	Discovery Discovery `cbor:"20,keyasint,omitzero"`
 }
 
 // Times are when an introspection began and ended. In the log they stand among the keys of
@@ -112,6 +114,7 @@ type nodes struct {
 	byAttribute table.Of[table.None] // see attributeKey
 	byDelivery  table.Of[table.None] // Delivered.Document, node
 	inspected   table.Of[Inspected]  // by node
+	discovered  table.Of[int]        // bytes of what discovery recorded, by source
 	whitelist   macset.Set           // MACs of nodes that are expected to boot, owned by nodes, byIronic and byPort
 	booting     int                  // how many of those nodes have records; some have no MAC
 }
@@ -156,6 +159,8 @@ func (r Record) attributeKeys() [][]byte {
 // reindex keeps the orders when one record takes the place of another; the zero
 // Record is none. Most steps of an introspection change few of its places.
 func (n *nodes) reindex(old, r Record) {
+	n.countDiscovered(old.Discovery, -1)
+	n.countDiscovered(r.Discovery, 1)
 	before, after := old.places(), r.places()
 	for i, order := range [len(places{})]*table.Of[table.None]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
 		if before[i] == after[i] {
@@ -219,6 +224,7 @@ func (a Attributes) equal(b Attributes) bool {
 // that this entry brings if the record refers to that.
 func (t Txn) putRecord(r Record, brought blobs.Packed) {
 	old, _ := t.nodes.records.Get([]byte(r.Node))
+	r = weighed(t, r, brought)
 	t.nodes.records.Put([]byte(r.Node), r)
 	t.replaced(old, r, brought)
 }

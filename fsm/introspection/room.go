@@ -13,6 +13,9 @@ const (
 	// that is reset sends another document each time.
 	MaxOfNode      = 16
 	MaxBytesOfNode = 8 << 20
+	// MaxBytesOfQueue bounds the documents of all callbacks that are queued, compressed.
+	// Machines that are being discovered have half of it.
+	MaxBytesOfQueue = 256 << 20
 	// ReservedQueue is the part of the queue that is left to what ends introspections: timeouts,
 	// aborts and deletions.
 	ReservedQueue = 1000
@@ -32,7 +35,7 @@ func queueFull(t Txn, e Event) bool {
 }
 
 // queueRoom refuses a request for which the queue has no room.
-func queueRoom(t Txn, c Enqueue) entry.Result {
+func queueRoom(t Txn, rec Record, c Enqueue) entry.Result {
 	if queueFull(t, c.Event) {
 		return full(t)
 	}
@@ -42,15 +45,21 @@ func queueRoom(t Txn, c Enqueue) entry.Result {
 	queued := queuedOf(t.Tables, c.Node, EventProcess)
 	bytes := 0
 	for _, r := range queued {
-		blob, _ := t.Blobs.Get(r.Document)
-		bytes += len(blob.Data)
+		bytes += r.Bytes
 	}
 	if len(queued) >= MaxOfNode || bytes+len(c.Document.Data) > MaxBytesOfNode {
 		return entry.Refuse(entry.QueueFull,
 			"%d callbacks (%d MiB) of node %s are queued, at most %d (%d MiB) may be; try again later",
 			len(queued), bytes>>20, c.Node, MaxOfNode, MaxBytesOfNode>>20)
 	}
-	return entry.Done()
+	most := MaxBytesOfQueue
+	if rec.State == NodeEnrolling {
+		most /= 2
+	}
+	if t.queue.bytes+len(c.Document.Data) > most {
+		return entry.Refuse(entry.QueueFull, "%d MiB of documents are queued; try again later", t.queue.bytes>>20)
+	}
+	return discoveredRoom(t, rec.Discovery.Source, len(c.Document.Data))
 }
 
 // full refuses a request of any node.

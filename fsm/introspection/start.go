@@ -38,6 +38,17 @@ type Start struct {
 	ManageBoot bool          `cbor:"3,keyasint,omitempty"`
 	Timeout    time.Duration `cbor:"4,keyasint"` // until the deadline
 	Attributes Attributes    `cbor:"5,keyasint"`
+	// Source is the network of a machine that is discovered, which has a share of what
+	// discovery may record. It needs log version 3; "" is not counted.
+	Source string `cbor:"6,keyasint,omitempty"`
+}
+
+// Since is the log version that a member must know to read the command.
+func (c Start) Since() int {
+	if c.Source == "" {
+		return 1
+	}
+	return logVersionShares
 }
 
 // Validate implements Command.
@@ -51,7 +62,11 @@ func (c Start) Validate() error {
 	if err := valid.Node(c.Node); err != nil {
 		return err
 	}
-	return c.Attributes.validate()
+	if c.Source != "" && (c.Event != EventEnroll || c.Source == allSources) {
+		return fmt.Errorf("source %q of event %v", c.Source, c.Event)
+	}
+	return errors.Join(c.Attributes.validate(), valid.Length("source", c.Source, 0, maxSource),
+		valid.Chars("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
 }
 
 func validTimeout(d time.Duration) error {
@@ -72,10 +87,13 @@ func applyStart(t Txn, c Start) entry.Result {
 	case c.Event == EventStart && queueFull(t, c.Event):
 		return full(t)
 	}
+	if res := discoveredRoom(t, c.Source, discoveredRecord); res.Code != entry.OK {
+		return res
+	}
 	rec := Record{
 		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot,
 		Times:      Times{StartedMillis: t.Header.WallMillis, Started: t.Now(), Deadline: t.Now().Add(c.Timeout)},
-		Attributes: c.Attributes, Begun: t.Token,
+		Attributes: c.Attributes, Begun: t.Token, Discovery: Discovery{Source: c.Source},
 	}
 	if t.Version >= logVersionEarlier {
 		rec.Earlier = cmp.Or(old.Unprocessed, old.Earlier)
@@ -142,7 +160,7 @@ func applyEnqueue(t Txn, c Enqueue) entry.Result {
 	case c.Event == EventTimeout && rec.Deadline.After(t.Now()):
 		return entry.Refuse(entry.Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
 	}
-	if res := queueRoom(t, c); res.Code != entry.OK {
+	if res := queueRoom(t, rec, c); res.Code != entry.OK {
 		return res
 	}
 	if out.Verdict == Move {
@@ -172,6 +190,7 @@ func (t Txn) accepted(rec Record, c Enqueue, next NodeState) Record {
 	if next == NodeReapplying {
 		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.Now(), t.Header.WallMillis, 0
 		rec.Deadline = t.Now().Add(c.Timeout)
+		rec.Discovery = Discovery{} // an operator vouches for it
 	}
 	return rec
 }

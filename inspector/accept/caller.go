@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/inspector/identify"
@@ -51,6 +52,14 @@ func identifying[T any](ctx context.Context, search identify.Search, work func(i
 		defer func() { place.Compute(computed()) }()
 	}
 	return work(search)
+}
+
+// senderOf names the network that a callback came from.
+func senderOf(ctx context.Context) string {
+	if place := admission.Of(ctx); place != nil && place.Sender().IsValid() {
+		return place.Sender().String()
+	}
+	return introspection.SourceUnknown
 }
 
 // caller is a ramdisk whose node is looked for, with what it sent.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -130,5 +131,21 @@ func TestDiscoveredWhileAnotherPeerLooks(t *testing.T) {
 				t.Errorf("same-answer: %v", err)
 			}
 		})
+	})
+}
+
+// What discovery records is counted to the network that it came from.
+func TestDiscoveryNamesItsSource(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		s := o.Discovers()
+		o.Post(s, inspecttest.Stranger(""))
+		synctest.Wait()
+		for rec := range o.RaftLog.Truth().Records() {
+			if rec.Discovery.Source != introspection.SourceUnknown || rec.Discovery.Bytes == 0 {
+				t.Errorf("discovery-source: %+v", rec.Discovery)
+			}
+			return
+		}
+		t.Error("discovery-source: no record")
 	})
 }

@@ -79,7 +79,10 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 		return "", f.unfound(ctx, c, inspector.NotFoundLine(a.Text))
 	case a.Verdict == identify.New: // a worker makes the node, before the data is processed
 		start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, ManageBoot: true, Timeout: conf.Timeout,
-			Attributes: a.Attributes}
+			Attributes: a.Attributes, Source: senderOf(ctx)}
+		if f.o.Log.View().Admits(start) != nil {
+			start.Source = "" // the log cannot count it yet
+		}
 		return a.Node, f.record(ctx, v, start)
 	case conf.Processing.NodeNotFoundHook == "example":
 		f.limited.Info("callback from unknown node", "attributes", a.Machine.String())

@@ -235,7 +235,7 @@ func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Pl
 	if !caller.Source.IsValid() {
 		caller.Port = Socket
 	}
-	p := &Place{of: c, caller: caller, extra: taking}
+	p := &Place{of: c, caller: caller, sender: caller.Source, extra: taking}
 	if caller.Change && class == Request {
 		p.extra += changing
 	}
@@ -266,6 +266,7 @@ func (c *Controller) Visit(ctx context.Context, caller Caller) (_ context.Contex
 type Place struct {
 	of     *Controller
 	caller Caller
+	sender netip.Prefix // where the request came from, whoever vouches for it
 	class  Class        // that it has a place of; 0: none
 	line   *Line        // of that place; nil: it has none
 	source netip.Prefix // whose place that is
@@ -305,6 +306,9 @@ func (p *Place) patient(ctx context.Context) (context.Context, context.CancelFun
 // enters from now on it stands before those that are not, and its source is the machine,
 // wherever it calls from.
 func (p *Place) Vouch(machine netip.Prefix) { p.caller.Known, p.caller.Source = true, machine }
+
+// Sender returns the network that the request came from, whoever vouches for it.
+func (p *Place) Sender() netip.Prefix { return p.sender }
 
 // Switch leaves the place for one of another class, as a request does that begins to
 // wait for long. Its errors are those of Line.Enter; the request has no place then.
