@@ -33,8 +33,8 @@ func TestAddressesThatStay(t *testing.T) {
 		address("2001:db8::6/64", unix.IFA_F_MANAGETEMPADDR, 86400),
 	})
 	var want []netip.Prefix
-	for _, text := range []string{"192.0.2.1/24", "192.0.2.7/24", "2001:db8::6/64", "2001:db8:1::21/64", "2001:db8:1::5/64",
-		"2001:db8:1::6/64"} {
+	for _, text := range []string{"192.0.2.1/24", "192.0.2.7/24", "2001:db8::6/64", "2001:db8:1::21/64",
+		"2001:db8:1::5/64", "2001:db8:1::6/64"} {
 		want = append(want, netip.MustParsePrefix(text))
 	}
 	if !slices.Equal(got, want) {

@@ -11,7 +11,7 @@
 //		set edition { type mark; }                         # what Change swaps from; no rule reads it
 //		set offered { type ipv4_addr; flags dynamic, timeout; }                # addresses that were offered
 //		set offers  { type ipv4_addr . ether_addr; flags dynamic, timeout; }   # and to which machines
-//		set withheld1, set withheld2, set withheld3                            # the same; from which it was withheld so often
+//		set withheld1, set withheld2, set withheld3                            # as offers: withheld so often
 //		chain input {
 //			type filter hook input priority -10; policy accept;
 //			iifname "INTERFACE" udp dport 67 jump gate
