@@ -74,7 +74,7 @@ func discoveredRoom(t Txn, source string, bytes int) entry.Result {
 	if source == "" {
 		return entry.Done()
 	}
-	for key, most := range map[string]int{source: MaxDiscoveredOfSource, allSources: MaxDiscovered} { // order-free
+	for key, most := range map[string]int{source: MaxDiscoveredOfSource, allSources: MaxDiscovered} { // order-free: either refuses alike
 		used, _ := t.nodes.discovered.Get([]byte(key))
 		if used+bytes > most {
 			return entry.Refuse(entry.QueueFull,

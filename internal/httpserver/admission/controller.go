@@ -266,7 +266,7 @@ func (c *Controller) Visit(ctx context.Context, caller Caller) (_ context.Contex
 type Place struct {
 	of     *Controller
 	caller Caller
-	sender netip.Prefix // where the request came from, whoever vouches for it
+	sender netip.Prefix // where the request came from, vouched for or not
 	class  Class        // that it has a place of; 0: none
 	line   *Line        // of that place; nil: it has none
 	source netip.Prefix // whose place that is
@@ -307,7 +307,7 @@ func (p *Place) patient(ctx context.Context) (context.Context, context.CancelFun
 // wherever it calls from.
 func (p *Place) Vouch(machine netip.Prefix) { p.caller.Known, p.caller.Source = true, machine }
 
-// Sender returns the network that the request came from, whoever vouches for it.
+// Sender returns the network that the request came from, vouched for or not.
 func (p *Place) Sender() netip.Prefix { return p.sender }
 
 // Switch leaves the place for one of another class, as a request does that begins to
