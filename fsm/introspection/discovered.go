@@ -74,13 +74,12 @@ func discoveredRoom(t Txn, source string, bytes int) entry.Result {
 	if source == "" {
 		return entry.Done()
 	}
-	for key, most := range map[string]int{source: MaxDiscoveredOfSource, allSources: MaxDiscovered} { // order-free: either refuses alike
-		used, _ := t.nodes.discovered.Get([]byte(key))
-		if used+bytes > most {
-			return entry.Refuse(entry.QueueFull,
-				"discovery keeps at most %d MiB of one source's machines and %d MiB in all; start or delete the introspections of "+
-					"nodes that it made, then try again", MaxDiscoveredOfSource>>20, MaxDiscovered>>20)
-		}
+	ofSource, _ := t.nodes.discovered.Get([]byte(source))
+	ofAll, _ := t.nodes.discovered.Get([]byte(allSources))
+	if ofSource+bytes > MaxDiscoveredOfSource || ofAll+bytes > MaxDiscovered {
+		return entry.Refuse(entry.QueueFull,
+			"discovery keeps at most %d MiB of one source's machines and %d MiB in all; start or delete the introspections of "+
+				"nodes that it made, then try again", MaxDiscoveredOfSource>>20, MaxDiscovered>>20)
 	}
 	return entry.Done()
 }
