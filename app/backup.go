@@ -251,7 +251,7 @@ func (b *backups) list() ([]backup, error) {
 			ours = append(ours, one)
 		}
 	}
-	slices.SortFunc(ours, b.compare)
+	slices.SortStableFunc(ours, b.compare)
 	return ours, nil
 }
 

@@ -131,7 +131,7 @@ func (f *Finalizer) Plan(ctx context.Context) (Finalization, error) {
 			h.Problem = cmp.Or(h.Problem, "it has no session in the log")
 		}
 	}
-	slices.SortFunc(out.Hosts, func(a, b FinalizingHost) int {
+	slices.SortStableFunc(out.Hosts, func(a, b FinalizingHost) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return out, nil

@@ -31,7 +31,7 @@ func judgeAnswers(hosts []Facts) []Finding {
 			witnesses[s] = append(witnesses[s], f.Peer)
 		}
 	}
-	slices.SortFunc(servers, func(a, b Server) int {
+	slices.SortStableFunc(servers, func(a, b Server) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.MAC, b.MAC))
 	})
 	var out []Finding

@@ -260,7 +260,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 				Name: r.Name, UID: r.UID, BootID: r.BootID, Ready: r.Ready, ControlPlane: r.ControlPlane, Kubelet: r.Probe,
 			}}})
 		}
-		slices.SortFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	f.readState(v, j.o.Peer, j.o.peers)
 	return f, v

@@ -342,7 +342,7 @@ func (t *Tracker) Look() Watched {
 		}
 		w.Nodes = append(w.Nodes, n)
 	}
-	slices.SortFunc(w.Nodes, func(a, b WatchedNode) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(w.Nodes, func(a, b WatchedNode) int { return cmp.Compare(a.Name, b.Name) })
 	return w
 }
 

@@ -54,7 +54,7 @@ const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJBWHQFU"
 // sections is all of the state, in that order.
 var sections = func() []entry.Section[*txn] {
 	all := of(func(d domain) []entry.Section[*txn] { return d.Sections })
-	slices.SortFunc(all, func(a, b entry.Section[*txn]) int {
+	slices.SortStableFunc(all, func(a, b entry.Section[*txn]) int {
 		return strings.IndexByte(sectionOrder, a.Tag) - strings.IndexByte(sectionOrder, b.Tag)
 	})
 	return all

@@ -139,7 +139,7 @@ func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionB
 			}
 		}
 	}
-	slices.SortFunc(drop, func(a, b policyv1.PodDisruptionBudget) int {
+	slices.SortStableFunc(drop, func(a, b policyv1.PodDisruptionBudget) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return put, drop, errors.Join(names[:min(len(names), 5)]...), nil

@@ -64,6 +64,6 @@ func (c claimed) volumesOf(w running, of Component) (all []*corev1.PersistentVol
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *corev1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b *corev1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -140,7 +140,7 @@ func (n *notes) surplus(v fsm.View, noted []deliveries.Progress) (out []string) 
 			size++
 		}
 	}
-	slices.SortFunc(known, func(a, b deliveries.Progress) int { return a.Taken.Compare(b.Taken) })
+	slices.SortStableFunc(known, func(a, b deliveries.Progress) int { return a.Taken.Compare(b.Taken) })
 	for _, p := range known {
 		if size <= deliveries.MaxReceivers {
 			break

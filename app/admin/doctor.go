@@ -32,7 +32,7 @@ func (h *Host) Facts(ctx context.Context, all bool) []doctor.Facts {
 	own := h.Examine(limited)
 	work.Wait()
 	rows = append(rows, own)
-	slices.SortFunc(rows, func(a, b doctor.Facts) int { return strings.Compare(a.Peer, b.Peer) })
+	slices.SortStableFunc(rows, func(a, b doctor.Facts) int { return strings.Compare(a.Peer, b.Peer) })
 	return rows
 }
 

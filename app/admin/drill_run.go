@@ -194,7 +194,7 @@ func (d *Drill) drillRows(seen []look, old membership.Member, struck, bound time
 // gapOf returns the longest time, from the first span to the end, that no span
 // covers.
 func gapOf(spans []Span, end int64) (gap int64) {
-	slices.SortFunc(spans, func(a, b Span) int { return int(a.FromMS - b.FromMS) })
+	slices.SortStableFunc(spans, func(a, b Span) int { return int(a.FromMS - b.FromMS) })
 	covered := spans[0].ToMS
 	for _, s := range spans[1:] {
 		gap = max(gap, s.FromMS-covered)

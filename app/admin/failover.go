@@ -190,7 +190,7 @@ func (k *KubeControl) power(ctx context.Context, c echo.Context, _ none) ([]Fenc
 	}()
 	own, err := k.here().Power(ctx, c.Param("cluster"), c.Param("node"), nil)
 	rows := append(<-others, own)
-	slices.SortFunc(rows, func(a, b FencePower) int {
+	slices.SortStableFunc(rows, func(a, b FencePower) int {
 		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
 	})
 	return rows, err

@@ -42,7 +42,7 @@ func (h *Host) heard(ctx echo.Context) error {
 			return api.Heard{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
 		})
 	}
-	slices.SortFunc(rows, func(a, b api.Heard) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(rows, func(a, b api.Heard) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
 	return ctx.JSON(http.StatusOK, rows)
 }
 
@@ -55,7 +55,7 @@ func (h *Host) firewall(ctx echo.Context) error {
 			return api.Firewall{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
 		})
 	}
-	slices.SortFunc(rows, func(a, b api.Firewall) int {
+	slices.SortStableFunc(rows, func(a, b api.Firewall) int {
 		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
 	})
 	return ctx.JSON(http.StatusOK, rows)
@@ -99,7 +99,7 @@ func (h *Host) explanations(ctx echo.Context, own api.Explanation) []api.Explana
 			return api.Explanation{Peer: a.Name, ID: a.ID, MAC: own.MAC, Error: a.Err.Error()}
 		})
 	}
-	slices.SortFunc(rows, func(a, b api.Explanation) int {
+	slices.SortStableFunc(rows, func(a, b api.Explanation) int {
 		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
 	})
 	return rows

@@ -131,7 +131,7 @@ func (p *LogPage) add(h LogHost, said ownLog, err error, after map[string]string
 // order sorts lines by time and hosts by name, and makes the position.
 func (p *LogPage) order() {
 	slices.SortStableFunc(p.Lines, func(a, b LogLine) int { return cmp.Compare(a.Time, b.Time) })
-	slices.SortFunc(p.Hosts, func(a, b LogHost) int {
+	slices.SortStableFunc(p.Hosts, func(a, b LogHost) int {
 		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
 	})
 	var last []string

@@ -142,7 +142,7 @@ func (c *Control) members(v fsm.View, _ echo.Context) ([]Member, error) {
 			Observer: flags.Observer, Maintenance: flags.Maintenance, MaintenanceSince: wallTime(flags.MaintenanceWall),
 		})
 	}
-	slices.SortFunc(out, func(a, b Member) int {
+	slices.SortStableFunc(out, func(a, b Member) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return out, nil

@@ -132,7 +132,7 @@ func joinNames(names []string) string {
 }
 
 func byName(members []membership.Member) []membership.Member {
-	slices.SortFunc(members, func(a, b membership.Member) int {
+	slices.SortStableFunc(members, func(a, b membership.Member) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return members

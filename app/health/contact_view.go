@@ -85,7 +85,7 @@ func (c *Members) Peers(h ContactView, wall time.Time) []api.Peer {
 			add(m.ID, cluster.ServerAddress(m.ID, m.Address), false)
 		}
 	}
-	slices.SortFunc(out, func(a, b api.Peer) int {
+	slices.SortStableFunc(out, func(a, b api.Peer) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return out

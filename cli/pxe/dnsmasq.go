@@ -255,7 +255,7 @@ func callbackHosts(ctx context.Context, t *term.Terminal, peer term.Peer, conf c
 		hosts = append(hosts, conf.FloatingIP.Address)
 	}
 	_, members, err := membersKnown(ctx, peer)
-	slices.SortFunc(members, func(a, b admin.Member) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(members, func(a, b admin.Member) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range members {
 		host, _, badly := net.SplitHostPort(m.API)
 		at, named := netip.ParseAddr(host)

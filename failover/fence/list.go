@@ -84,7 +84,7 @@ func Files(file string) []config.File {
 			all = append(all, config.File{Key: s.key(option), Where: at, Path: path, Leads: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b config.File) int { return cmp.Compare(a.Where.Line, b.Where.Line) })
+	slices.SortStableFunc(all, func(a, b config.File) int { return cmp.Compare(a.Where.Line, b.Where.Line) })
 	return all
 }
 

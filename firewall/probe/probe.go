@@ -127,7 +127,7 @@ func (p *Probe) Test(ctx context.Context) ([]Server, error) {
 	}
 	work.Wait()
 	all := slices.Concat(found...)
-	slices.SortFunc(all, Server.compare)
+	slices.SortStableFunc(all, Server.compare)
 	return all[:min(len(all), maxServers)], errors.Join(failed...)
 }
 

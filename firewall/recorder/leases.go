@@ -101,7 +101,7 @@ func (l leases) recall(v fsm.View, awaited func(track boots.Track, mac string) b
 			}
 		}
 	}
-	slices.SortFunc(given, func(a, b boots.Step) int { return cmp.Compare(a.LastMillis, b.LastMillis) })
+	slices.SortStableFunc(given, func(a, b boots.Step) int { return cmp.Compare(a.LastMillis, b.LastMillis) })
 	for _, s := range given {
 		if at, err := netip.ParseAddr(s.Address); err == nil {
 			l.grant(at, s.MAC, s.Relay != "")

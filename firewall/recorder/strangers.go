@@ -77,7 +77,7 @@ func (s strangers) list() []Stranger {
 			all = append(all, *o.(*Stranger))
 		}
 	}
-	slices.SortFunc(all, func(a, b Stranger) int {
+	slices.SortStableFunc(all, func(a, b Stranger) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.MAC, b.MAC))
 	})
 	return all

@@ -39,7 +39,7 @@ func (d *Dir) makeRoom(name string, ofUnknown bool, bytes int64) error {
 	if err != nil {
 		return fmt.Errorf("list ramdisk logs of %s: %w", d.path, err)
 	}
-	slices.SortFunc(files, func(a, b file) int {
+	slices.SortStableFunc(files, func(a, b file) int {
 		switch {
 		case a.unknown && !b.unknown:
 			return -1

@@ -88,7 +88,7 @@ func forms(values []string) []string {
 			quoted[1:len(quoted)-1], url.QueryEscape(value), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),
 			base64.RawStdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw), fmt.Sprint(raw))
 	}
-	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
+	slices.SortStableFunc(out, func(a, b string) int { return len(b) - len(a) })
 	return slices.Compact(out)
 }
 
