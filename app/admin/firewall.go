@@ -42,7 +42,9 @@ func (h *Host) heard(ctx echo.Context) error {
 			return api.Heard{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
 		})
 	}
-	slices.SortStableFunc(rows, func(a, b api.Heard) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(rows, func(a, b api.Heard) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
+	})
 	return ctx.JSON(http.StatusOK, rows)
 }
 
