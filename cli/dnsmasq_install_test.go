@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 	"github.com/trivet-ha/trivet/internal/portholder"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // bootSite is a directory in the place of a host, with a systemd that does what it
@@ -41,13 +42,7 @@ func newBootSite(t *testing.T) *bootSite {
 	return s
 }
 
-func (s *bootSite) put(name, text string) {
-	s.t.Helper()
-	path := filepath.Join(s.root, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		s.t.Fatal(err)
-	}
-}
+func (s *bootSite) put(name, text string) { testenv.PutFile(s.t, s.root, name, text) }
 
 func (s *bootSite) systemd(_ context.Context, name string, args ...string) (string, error) {
 	if name != "systemctl" {

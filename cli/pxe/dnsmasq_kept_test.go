@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 	"github.com/trivet-ha/trivet/internal/portholder"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 const scriptFile = pxe.Root + "/" + pxe.ScriptName
@@ -71,22 +71,9 @@ func newKeptSite(t *testing.T, members ...string) *keptSite {
 	return s
 }
 
-func (s *keptSite) put(name, text string) {
-	s.t.Helper()
-	path := filepath.Join(s.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		s.t.Fatal(err)
-	}
-}
+func (s *keptSite) put(name, text string) { testenv.PutFile(s.t, s.dir, name, text) }
 
-func (s *keptSite) get(name string) string {
-	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(text)
-}
+func (s *keptSite) get(name string) string { return testenv.GetFile(s.t, s.dir, name) }
 
 // try runs dnsmasq-config there, and returns what a terminal shows.
 func (s *keptSite) try(words ...string) (string, error) {

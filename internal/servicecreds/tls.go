@@ -57,7 +57,8 @@ func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
 }
 
 // Config is for one connection made now. It is shared: a caller that changes it
-// clones it first. A file system that hangs delays one connection, for bounds.FileLimit.
+// clones it first. A file system that hangs delays one connection, for bounds.FileLimit, and what was
+// read before stays; the peer's look at all its files tells of that.
 func (t *TLS) Config() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/internal/portholder"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // site is a host with a fake systemd and a fake dnsmasq.
@@ -44,22 +45,9 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) put(name, text string) {
-	s.t.Helper()
-	path := filepath.Join(s.root, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		s.t.Fatal(err)
-	}
-}
+func (s *site) put(name, text string) { testenv.PutFile(s.t, s.root, name, text) }
 
-func (s *site) get(name string) string {
-	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.root, name))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(text)
-}
+func (s *site) get(name string) string { return testenv.GetFile(s.t, s.root, name) }
 
 func (s *site) host() Host {
 	return Host{Root: s.root, Run: s.run, Fetch: func(context.Context, string) error { return errors.New("404") },
