@@ -27,6 +27,18 @@ func countFrom(t *testing.T, name string, usual int) int {
 	return n
 }
 
+// untilSeen makes rounds of a test until chance has brought about all that the test is
+// of: lacking names what is missing, "" for nothing. After most rounds it is a fault.
+func untilSeen(t testing.TB, most int, lacking func() string, round func(n int)) {
+	t.Helper()
+	for n := range most {
+		if round(n); lacking() == "" || t.Failed() {
+			return
+		}
+	}
+	t.Errorf("no %s in %d rounds: they prove nothing", lacking(), most)
+}
+
 // TestLosses is the promise of the log, attacked: leaders lost in every way,
 // in turn and under load. Bubbles of 40 losses run side by side, so that the
 // log of each stays short. The seed (TRIVET_SIM_SEED) decides what is lost when.
