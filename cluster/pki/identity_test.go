@@ -48,6 +48,25 @@ func TestIdentityHasOneSpelling(t *testing.T) {
 	}
 }
 
+// TestIdentityOfNoOneIsRefused: what no certificate may say is refused before one is made.
+func TestIdentityOfNoOneIsRefused(t *testing.T) {
+	for why, id := range map[string]pki.Identity{
+		"no cluster":                 pki.PeerIdentity("", "p1", 1),
+		"no peer":                    pki.PeerIdentity(clusterA, "", 1),
+		"no operator":                pki.OperatorIdentity(clusterA, ""),
+		"a role of no one":           {Cluster: clusterA, Role: 9, Peer: "p1"},
+		"a peer and an operator":     {Cluster: clusterA, Role: pki.RolePeer, Peer: "p1", Operator: "ann"},
+		"an operator and a peer":     {Cluster: clusterA, Role: pki.RoleOperator, Peer: "p1", Operator: "ann"},
+		"an operator's incarnation":  {Cluster: clusterA, Role: pki.RoleOperator, Operator: "ann", Incarnation: 1},
+		"an incarnation of the API":  {Cluster: clusterA, Role: pki.RoleAPI, Peer: "p1", Incarnation: 1},
+		"a peer that is a directory": pki.PeerIdentity(clusterA, "..", 1),
+	} {
+		if err := id.Validate(); err == nil {
+			t.Errorf("%s: %v is taken", why, id)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	peer, operator := pki.PeerIdentity(clusterA, "p1", 2), pki.OperatorIdentity(clusterA, "ann")
 	if peer.String() != "peer p1" || operator.String() != "operator ann" || pki.Role(9).String() != "role 9" {

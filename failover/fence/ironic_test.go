@@ -14,10 +14,11 @@ import (
 
 // fakeIronic has one node, and behind it a machine that it remembers badly.
 type fakeIronic struct {
-	names map[string]string // to UUIDs
-	takes time.Duration     // to switch the machine
-	deaf  bool              // it does not do as it is told
-	away  error
+	names   map[string]string // to UUIDs
+	takes   time.Duration     // to switch the machine
+	deaf    bool              // it does not do as it is told
+	away    error
+	refuses error // what a command is answered
 
 	mu       sync.Mutex // guards the rest
 	memory   memory
@@ -40,6 +41,9 @@ func (f *fakeIronic) PowerState(ctx context.Context, _ string) (string, string, 
 func (f *fakeIronic) SetPower(_ context.Context, _ string, state string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.refuses != nil {
+		return f.refuses
+	}
 	f.commands = append(f.commands, state)
 	f.memory.doing, f.memory.trouble = state, ""
 	time.AfterFunc(f.takes, func() {
@@ -105,6 +109,8 @@ func TestIronicPower(t *testing.T) {
 			"BMC is silent"},
 		{"off, and it takes too long", &fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute},
 			failover.PowerUnknown, ""},
+		{"off, and the command is refused", &fakeIronic{memory: memory{state: ironicOff},
+			refuses: errors.New("node is locked")}, failover.PowerUnknown, "node is locked"},
 		{"never asked", &fakeIronic{}, failover.PowerUnknown, `no power state but ""`},
 		{"Ironic is away", &fakeIronic{away: errors.New("no route to host")}, failover.PowerUnknown,
 			"no route to host (2 tries); look at the node in Ironic"},
@@ -130,6 +136,8 @@ func TestIronicSwitches(t *testing.T) {
 		{"on", &fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: 2 * time.Second}, ""},
 		{"off already", &fakeIronic{memory: memory{state: ironicOff}, real: ironicOff}, ""},
 		{"said to be off, and on", &fakeIronic{memory: memory{state: ironicOff}, real: ironicOn, takes: time.Second}, ""},
+		{"the command is refused", &fakeIronic{memory: memory{state: ironicOff}, real: ironicOn,
+			refuses: errors.New("node is locked")}, "node is locked"},
 		{"slowly", &fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, takes: time.Minute}, ""},
 		{"deaf", &fakeIronic{memory: memory{state: ironicOn}, real: ironicOn, deaf: true}, "BMC is silent"},
 	} {
