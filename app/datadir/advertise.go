@@ -1,12 +1,12 @@
 package datadir
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"slices"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/hostaddr"
 )
 
 // AddressError says that this host has no address, or several, that the other
@@ -49,13 +49,15 @@ func (h Host) CheckAddress() error {
 
 // network is what the kernel knows of a host's addresses.
 type network struct {
-	// addresses lists the global ones of either version, but for those of one interface.
+	// has reports whether one is of this host now.
+	has func(ip net.IP) (bool, error)
+	// addresses lists the global ones of either version that stay, but for those of one interface.
 	addresses func(except string) (v4, v6 []string, err error)
 	// source is the one from which a target is reached.
 	source func(target string) (string, error)
 }
 
-func kernel() network { return network{globalAddresses, sourceFor} }
+func kernel() network { return network{onThisHost, globalAddresses, hostaddr.Towards} }
 
 // onlyAddress returns this host's one usable address. Where there are several, or where
 // a target is reached by the other version of IP, it is the one from which target is
@@ -94,9 +96,11 @@ func (h Host) onlyAddress(on network, target string) (string, error) {
 func (h Host) AddressNow(was string) (string, error) { return h.addressNow(kernel(), was) }
 
 func (h Host) addressNow(on network, was string) (string, error) {
-	v4, v6, err := on.addresses("")
-	ip := net.ParseIP(was) // nil: it is a name
-	if err != nil || ip == nil || slices.Contains(v4, ip.String()) || slices.Contains(v6, ip.String()) {
+	ip := net.ParseIP(was)
+	if ip == nil { // it is a name
+		return was, nil
+	}
+	if kept, err := on.has(ip); kept || err != nil {
 		return was, err
 	}
 	now, err := h.onlyAddress(on, "")
@@ -114,17 +118,6 @@ func (h Host) addressNow(on network, was string) (string, error) {
 	return now, nil
 }
 
-// sourceFor is the address from which the kernel would reach target. No packet
-// is sent.
-func sourceFor(target string) (string, error) {
-	conn, err := net.Dial("udp", target)
-	if err != nil {
-		return "", fmt.Errorf("find this host's address towards %s: %w", target, err)
-	}
-	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
-	return host, errors.Join(err, conn.Close())
-}
-
 // usable are a host's IPv4 addresses, or its IPv6 ones if it has no IPv4.
 func usable(v4, v6 []string) []string {
 	if len(v4) == 0 {
@@ -133,7 +126,20 @@ func usable(v4, v6 []string) []string {
 	return v4
 }
 
-// globalAddresses lists this host's global addresses, but for those of one interface.
+// onThisHost reports whether this host has an address, if only for a while.
+func onThisHost(ip net.IP) (bool, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return false, fmt.Errorf("list this host's addresses: %w", err)
+	}
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	}), nil
+}
+
+// globalAddresses lists this host's global addresses, but for those of one interface, and
+// none that the kernel drops by itself.
 func globalAddresses(except string) (v4, v6 []string, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -143,18 +149,17 @@ func globalAddresses(except string) (v4, v6 []string, err error) {
 		if i.Name == except {
 			continue
 		}
-		addrs, err := i.Addrs()
+		found, err := hostaddr.Lasting(i.Index)
 		if err != nil {
-			return nil, nil, fmt.Errorf("list the addresses of %s: %w", i.Name, err)
+			return nil, nil, fmt.Errorf("%s: %w", i.Name, err)
 		}
-		for _, a := range addrs {
-			n, ok := a.(*net.IPNet)
-			switch {
-			case !ok || !n.IP.IsGlobalUnicast():
-			case n.IP.To4() != nil:
-				v4 = append(v4, n.IP.String())
+		for _, a := range found {
+			switch ip := a.Addr(); {
+			case !ip.IsGlobalUnicast():
+			case ip.Is4():
+				v4 = append(v4, ip.String())
 			default:
-				v6 = append(v6, n.IP.String())
+				v6 = append(v6, ip.String())
 			}
 		}
 	}

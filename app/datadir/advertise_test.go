@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"testing"
 
@@ -10,8 +11,9 @@ import (
 
 // wires are a host's addresses by interface, and from which of them it reaches what.
 type wires struct {
-	v4, v6  map[string]string // by interface
-	reaches map[string]string // target → source
+	v4, v6   map[string]string // by interface
+	fleeting string            // that it has, and loses by itself
+	reaches  map[string]string // target → source
 }
 
 func (w wires) network() network {
@@ -25,6 +27,9 @@ func (w wires) network() network {
 		return found
 	}
 	return network{
+		has: func(ip net.IP) (bool, error) {
+			return slices.Contains(append(append(of(w.v4, ""), of(w.v6, "")...), w.fleeting), ip.String()), nil
+		},
 		addresses: func(except string) (v4, v6 []string, err error) { return of(w.v4, except), of(w.v6, except), nil },
 		source: func(target string) (string, error) {
 			if source, ok := w.reaches[target]; ok {
@@ -53,6 +58,7 @@ func TestAddressNow(t *testing.T) {
 	}{
 		"it has it":                        {old, wires{v4: both(old)}, old},
 		"it has it in IPv6":                {six, wires{v4: eth(docker), v6: eth(six)}, six},
+		"it has it for a while":            {six, wires{v6: eth("fd00::7"), fleeting: six, reaches: from("fd00::7")}, six},
 		"written otherwise":                {"FD00:0::9", wires{v4: eth(docker), v6: eth(six)}, "FD00:0::9"},
 		"a name":                           {"h1", wires{v4: eth(docker)}, "h1"},
 		"its network is not up":            {old, wires{v4: eth(docker)}, ""},

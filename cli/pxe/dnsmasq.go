@@ -19,9 +19,9 @@ import (
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
+	"github.com/trivet-ha/trivet/internal/hostaddr"
 )
 
 // usualPeers is how many peers share a subnet unless more have joined.
@@ -336,7 +336,7 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 		return nil, term.Fail(term.ExitUsage, "write firewall.interface, or say which addresses it has with --address",
 			"firewall.interface: %s: %w", name, err)
 	}
-	if found, err = netif.Addresses(link.Index); err != nil {
+	if found, err = hostaddr.Lasting(link.Index); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", name, err)
 	}
 	found = slices.DeleteFunc(found, func(p netip.Prefix) bool {

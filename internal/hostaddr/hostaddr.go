@@ -1,12 +1,16 @@
-package netif
+// Package hostaddr finds which addresses of this host may be told to others, who use
+// them for weeks.
+package hostaddr
 
 import (
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -19,11 +23,11 @@ const maxDumps = 5
 // IPv4 the first one says that an address is not the first of its subnet.
 const fleeting = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
 
-// Addresses returns the addresses of an interface, with their subnets, that may be told
+// Lasting returns the addresses of an interface, with their subnets, that may be told
 // to others: of IPv6 none that the kernel makes up for privacy (RFC 8981) and drops
 // after a week, and of one subnet a permanent address first, and then the one that lasts
 // longest.
-func Addresses(index int) ([]netip.Prefix, error) {
+func Lasting(index int) ([]netip.Prefix, error) {
 	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
 	all, err := netlink.AddrList(link, netlink.FAMILY_ALL)
 	for again := 1; errors.Is(err, netlink.ErrDumpInterrupted) && again < maxDumps; again++ {
@@ -33,6 +37,34 @@ func Addresses(index int) ([]netip.Prefix, error) {
 		return nil, fmt.Errorf("list the addresses of an interface: %w", err)
 	}
 	return lasting(all), nil
+}
+
+// Towards returns the address from which the kernel reaches target, a host and port. Of
+// IPv6 it is none made up for privacy, if there is another (RFC 5014). No packet is sent.
+func Towards(target string) (string, error) {
+	dialer := net.Dialer{Control: preferPublic}
+	conn, err := dialer.Dial("udp", target)
+	if err != nil {
+		return "", fmt.Errorf("find this host's address towards %s: %w", target, err)
+	}
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	return host, errors.Join(err, conn.Close())
+}
+
+// Of linux/in6.h; golang.org/x/sys/unix lacks them.
+const (
+	ipv6AddrPreferences = 72
+	ipv6PreferSrcPublic = 2
+)
+
+// preferPublic has the kernel choose an address that others know.
+func preferPublic(network, _ string, conn syscall.RawConn) (err error) {
+	if network != "udp6" {
+		return nil
+	}
+	return errors.Join(conn.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, ipv6AddrPreferences, ipv6PreferSrcPublic)
+	}), err)
 }
 
 // lasting are those that stay, IPv4 as the kernel lists them, and then IPv6 by subnet.

@@ -1,6 +1,7 @@
-package netif
+package hostaddr
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -39,5 +40,29 @@ func TestAddressesThatStay(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("lasting-address: %v, want %v", got, want)
+	}
+}
+
+// TestSourceIsNoPrivacyAddress: the kernel is asked for one that others know.
+func TestSourceIsNoPrivacyAddress(t *testing.T) {
+	listening := net.ListenConfig{Control: preferPublic}
+	socket, err := listening.ListenPacket(t.Context(), "udp6", "[::1]:0")
+	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT) {
+		t.Skip("no IPv6 here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	conn, err := socket.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chosen int
+	err = errors.Join(conn.Control(func(fd uintptr) {
+		chosen, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_IPV6, ipv6AddrPreferences)
+	}), err)
+	if chosen&ipv6PreferSrcPublic == 0 || err != nil {
+		t.Errorf("lasting-source: the kernel chooses by %#x (%v)", chosen, err)
 	}
 }
