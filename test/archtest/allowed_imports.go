@@ -56,8 +56,8 @@ var children = []string{
 var parts = []string{
 	"doctor/dnsmasq", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
-	"internal/httpserver/admission", "internal/bounds", "internal/hostaddr", "internal/kubeclient", "internal/logs", "internal/pace",
-	"internal/portholder", "internal/program", "internal/redact", "internal/servicecreds",
+	"internal/httpserver/admission", "internal/bounds", "internal/hostaddr", "internal/kubeclient", "internal/logs",
+	"internal/pace", "internal/portholder", "internal/program", "internal/redact", "internal/servicecreds",
 }
 
 // exception narrows the picture: importer, or anything below it, may not
