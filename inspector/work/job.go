@@ -33,9 +33,12 @@ func (p *resources) job(claimed introspection.ClaimedRequest) *job {
 
 func (j *job) newTask(data *document.Document) *inspector.Task {
 	t := inspector.NewTask(data, ironic.Node{}, nil)
-	t.Ironic, t.Log = insistent{j.pool.o.Ironic, j.node, t}, j.log
+	j.own(t)
 	return t
 }
+
+// own has a task reach Ironic, and log, under the claim of the job.
+func (j *job) own(t *inspector.Task) { t.Ironic, t.Log = insistent{j.pool.o.Ironic, j.node, t}, j.log }
 
 // document reads a stored document.
 func (j *job) document(v fsm.View, hash blobs.Hash) (*document.Document, error) {

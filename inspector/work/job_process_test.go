@@ -266,35 +266,45 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 // Ironic's API is away while a hook has the node, for longer than a hook may take: the call waits,
 // and is sent once more. A node that came into other hands meanwhile is left alone.
 func TestHookWaitsForIronic(t *testing.T) {
+	ways := map[string]func(*inspecttest.Rig, time.Duration) introspection.Record{
+		"from the queue": (*inspecttest.Rig).Processed, "at once": (*inspecttest.Rig).ProcessedAtOnce}
 	for state, patched := range map[string]int{"manageable": 1, "active": 0} {
-		inspecttest.InRig(t, func(o *inspecttest.Rig) {
-			o.Hooks = []inspector.Hook{inspecttest.After("patches", inspecttest.Patches)}
-			ctx, cancel := context.WithCancel(o.Ctx)
-			go o.Health.Run(ctx)
-			defer cancel()
-			var away atomic.Bool
-			o.Ironic.On(func(_ context.Context, call string) error {
-				if strings.HasPrefix(call, "patch") && !away.Swap(true) {
-					time.Sleep(6 * time.Second) // in a bubble: the tries of the client
-					time.AfterFunc(2*work.HookLimit, func() {
-						inspecttest.TakenBy(o, inspecttest.NodeA, state)()
-						o.Ironic.Answers()
-					})
+		for way, processed := range ways {
+			inspecttest.InRig(t, func(o *inspecttest.Rig) {
+				o.Hooks = []inspector.Hook{inspecttest.After("patches", inspecttest.Patches)}
+				ctx, cancel := context.WithCancel(o.Ctx)
+				go o.Health.Run(ctx)
+				defer cancel()
+				awayAtPatch(o, state)
+				rec := processed(o, 2*time.Hour)
+				if status := rec.Delivered.Answer.Status; (status == 200) != (patched == 1) || (rec.Error == "") != (patched == 1) {
+					t.Errorf("restart-is-no-verdict: %s, %s: answered %d, ended %q", state, way, status, rec.Error)
 				}
-				if away.Load() {
-					return inspecttest.Away()
+				if n := len(o.Ironic.Sent("patch")); n != patched {
+					t.Errorf("read-before-it-is-sent-again: %s, %s: patched %d times, want %d", state, way, n, patched)
 				}
-				return nil
 			})
-			rec := o.Processed(2 * time.Hour)
-			if status := rec.Delivered.Answer.Status; (status == 200) != (patched == 1) || (rec.Error == "") != (patched == 1) {
-				t.Errorf("restart-is-no-verdict: %s: answered %d, ended %q", state, status, rec.Error)
-			}
-			if n := len(o.Ironic.Sent("patch")); n != patched {
-				t.Errorf("read-before-it-is-sent-again: %s: patched %d times, want %d", state, n, patched)
-			}
-		})
+		}
 	}
+}
+
+// awayAtPatch has Ironic be away from the first change of a node on, for longer than a hook may
+// take. The node is in another state when Ironic is back.
+func awayAtPatch(o *inspecttest.Rig, state string) {
+	var away atomic.Bool
+	o.Ironic.On(func(_ context.Context, call string) error {
+		if strings.HasPrefix(call, "patch") && !away.Swap(true) {
+			time.Sleep(6 * time.Second) // in a bubble: the tries of the client
+			time.AfterFunc(2*work.HookLimit, func() {
+				inspecttest.TakenBy(o, inspecttest.NodeA, state)()
+				o.Ironic.Answers()
+			})
+		}
+		if away.Load() {
+			return inspecttest.Away()
+		}
+		return nil
+	})
 }
 
 // A gateway answers for Ironic at one thing and Ironic at all else: what was begun

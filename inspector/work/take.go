@@ -85,7 +85,7 @@ func (p *Pool) beginCallback(session fencing.Token, cb inspector.Callback, told 
 	}
 	begun := p.job(*taken.Claimed)
 	begun.hooks.runner.Inherit(&j.hooks.runner)
-	task.Log = begun.log
+	begun.own(task)
 	begun.task, begun.out.saved = task, true
 	return begun
 }

@@ -138,24 +138,41 @@ func Unanswered(limit time.Duration) error {
 	return &ironic.Error{Call: "GET v1/nodes", Message: fmt.Sprintf("nothing came within %v (4 tries)", limit/4)}
 }
 
-// Processed posts a callback of node A to this peer alone and returns how its
-// introspection ended.
+// Processed posts a callback of node A to this peer alone, which takes it from the queue,
+// and returns how its introspection ended.
 func (o *Rig) Processed(limit time.Duration) (rec introspection.Record) {
 	o.Helper()
 	o.Boots(NodeA, MacA)
 	o.Calls(NodeA, MacA, "")
-	o.Work(func(*work.Pool) {
-		ctx, cancel := context.WithTimeout(o.Ctx, limit)
-		defer cancel()
-		v, err := o.Notifier.Wait(ctx, func(v fsm.View) bool {
-			rec, _ := v.Record(NodeA)
-			return !rec.State.Active()
-		})
-		if err != nil {
-			o.Fatalf("it has not ended within %v", limit)
-		}
-		rec, _ = v.Record(NodeA)
+	o.Work(func(*work.Pool) { rec = o.ended(limit) })
+	return rec
+}
+
+// ProcessedAtOnce is Processed by a worker that takes the callback without the queue.
+func (o *Rig) ProcessedAtOnce(limit time.Duration) (rec introspection.Record) {
+	o.Helper()
+	o.Boots(NodeA, MacA)
+	o.Remembering(&Memory{}, func(_ *work.Pool, s *accept.Service) {
+		answered := o.Post(s, Callback(MacA, ""))
+		rec = o.ended(limit)
+		<-answered // what it says is of the moment, as a ramdisk is told to repeat its document
 	})
+	return rec
+}
+
+// ended waits until the introspection of node A is over.
+func (o *Rig) ended(limit time.Duration) introspection.Record {
+	o.Helper()
+	ctx, cancel := context.WithTimeout(o.Ctx, limit)
+	defer cancel()
+	v, err := o.Notifier.Wait(ctx, func(v fsm.View) bool {
+		rec, _ := v.Record(NodeA)
+		return !rec.State.Active()
+	})
+	if err != nil {
+		o.Fatalf("it has not ended within %v", limit)
+	}
+	rec, _ := v.Record(NodeA)
 	return rec
 }
 
