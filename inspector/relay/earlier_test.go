@@ -204,7 +204,7 @@ func TestRelayOfANewerDocument(t *testing.T) {
 		o.Leads(func() {
 			time.Sleep(time.Minute) // in a bubble
 			o.Succeeds(s, young, inspecttest.NodeA)
-			time.Sleep(time.Second) // in a bubble
+			time.Sleep(time.Minute) // in a bubble
 			e.on(nil)
 			if all := ends(o); all[0].State != relays.Taken || all[1].State != relays.Failed || all[1].Reason != "because" {
 				t.Errorf("newer-document: %+v", all)
@@ -213,7 +213,7 @@ func TestRelayOfANewerDocument(t *testing.T) {
 	})
 }
 
-// picky is an Ironic that refuses a document for good.
+// picky is an Ironic that takes its time to refuse a document for good.
 type picky struct {
 	*otherIronic
 	refused string
@@ -221,6 +221,7 @@ type picky struct {
 
 func (p picky) Continue(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
 	if string(c.Body) == p.refused {
+		time.Sleep(25 * time.Second) // in a bubble
 		return ironic.InbandAnswer{Status: 400, Reason: "because"}, nil
 	}
 	return p.otherIronic.Continue(ctx, c)

@@ -142,7 +142,11 @@ func outdated(v fsm.View, r relays.Relay, o sender) (outcome relays.Outcome, why
 		return relays.OutcomeRefused, earlierInspection
 	}
 	for newer := range v.RelaysOf(node) {
-		if newer.Sequence > r.Sequence && newer.State != relays.Failed && !r.Doubt {
+		switch {
+		case newer.Sequence <= r.Sequence, newer.State == relays.Failed, r.Doubt:
+		case newer.State == relays.Pending && r.Deadline > v.Now(): // Ironic may refuse it
+			return relays.OutcomeAgain, "the node has sent a newer document, which Ironic gets first"
+		default:
 			return relays.OutcomeRefused, "the node has sent a newer document, which Ironic gets in its place"
 		}
 	}
