@@ -19,9 +19,17 @@ import (
 // maxDumps bounds how often a list is asked for that changed while it was read.
 const maxDumps = 5
 
-// fleeting are the flags of an address that goes by itself or is not usable now. Of
-// IPv4 the first one says that an address is not the first of its subnet.
-const fleeting = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
+// goes reports whether an address goes by itself, or is not usable now. One that was
+// configured stays: before its interface has a carrier it is tentative, too, and deprecated
+// where others are preferred as sources. Of IPv4 the first flag says that an address is not
+// the first of its subnet.
+func goes(a netlink.Addr) bool {
+	gone := unix.IFA_F_TEMPORARY | unix.IFA_F_DADFAILED
+	if a.Flags&unix.IFA_F_PERMANENT == 0 {
+		gone |= unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE
+	}
+	return !isIPv4(a) && a.Flags&gone != 0
+}
 
 // Lasting returns the addresses of an interface, with their subnets, that may be told
 // to others: of IPv6 none that the kernel makes up for privacy (RFC 8981) and drops
@@ -70,7 +78,7 @@ func preferPublic(network, _ string, conn syscall.RawConn) (err error) {
 // lasting are those that stay, IPv4 as the kernel lists them, and then IPv6 by subnet.
 func lasting(all []netlink.Addr) (out []netip.Prefix) {
 	all = slices.DeleteFunc(slices.Clone(all), func(a netlink.Addr) bool {
-		return a.IPNet == nil || !isIPv4(a) && a.Flags&fleeting != 0
+		return a.IPNet == nil || goes(a)
 	})
 	slices.SortStableFunc(all, func(a, b netlink.Addr) int {
 		if isIPv4(a) || isIPv4(b) {

@@ -31,11 +31,14 @@ func TestAddressesThatStay(t *testing.T) {
 		address("2001:db8:1::6/64", unix.IFA_F_MANAGETEMPADDR, 86400),
 		address("2001:db8:1::5/64", unix.IFA_F_MANAGETEMPADDR, 1209600),
 		address("2001:db8:1::21/64", unix.IFA_F_PERMANENT, forEver),
+		address("2001:db8:1::22/64", unix.IFA_F_PERMANENT|unix.IFA_F_TENTATIVE, forEver),
+		address("2001:db8:1::23/64", unix.IFA_F_PERMANENT|unix.IFA_F_DEPRECATED, forEver),
+		address("2001:db8:1::24/64", unix.IFA_F_PERMANENT|unix.IFA_F_DADFAILED, forEver),
 		address("2001:db8::6/64", unix.IFA_F_MANAGETEMPADDR, 86400),
 	})
 	var want []netip.Prefix
 	for _, text := range []string{"192.0.2.1/24", "192.0.2.7/24", "2001:db8::6/64", "2001:db8:1::21/64",
-		"2001:db8:1::5/64", "2001:db8:1::6/64"} {
+		"2001:db8:1::22/64", "2001:db8:1::23/64", "2001:db8:1::5/64", "2001:db8:1::6/64"} {
 		want = append(want, netip.MustParsePrefix(text))
 	}
 	if !slices.Equal(got, want) {
