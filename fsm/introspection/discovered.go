@@ -12,7 +12,8 @@ import (
 // introspection of the node, or deletes it. Since log version 3.
 const (
 	// MaxDiscovered is the greatest length of the documents of discovered machines together,
-	// compressed, and MaxDiscoveredOfSource what one source may have of it: an eighth.
+	// compressed, and MaxDiscoveredOfSource what one source may have of it once half is
+	// taken: an eighth. Until then a site behind one network, of IPv6 or a NAT, has it.
 	MaxDiscovered         = 512 << 20
 	MaxDiscoveredOfSource = MaxDiscovered / 8
 	// discoveredRecord is what a record counts in addition to its documents.
@@ -76,10 +77,12 @@ func discoveredRoom(t Txn, source string, bytes int) entry.Result {
 	}
 	ofSource, _ := t.nodes.discovered.Get([]byte(source))
 	ofAll, _ := t.nodes.discovered.Get([]byte(allSources))
-	if ofSource+bytes > MaxDiscoveredOfSource || ofAll+bytes > MaxDiscovered {
+	pressed := ofAll+bytes > MaxDiscovered/2
+	if pressed && ofSource+bytes > MaxDiscoveredOfSource || ofAll+bytes > MaxDiscovered {
 		return entry.Refuse(entry.QueueFull,
-			"discovery keeps at most %d MiB of one source's machines and %d MiB in all; start or delete the introspections of "+
-				"nodes that it made, then try again", MaxDiscoveredOfSource>>20, MaxDiscovered>>20)
+			"discovery keeps at most %d MiB, and once half is taken %d MiB of one source's machines; reprocess the data of "+
+				"nodes that it made and you know ('trivet introspection reprocess'), delete the others in Ironic, then try again",
+			MaxDiscovered>>20, MaxDiscoveredOfSource>>20)
 	}
 	return entry.Done()
 }
