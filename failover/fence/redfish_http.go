@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -108,6 +110,10 @@ func (r *redfish) send(ctx context.Context, verb, to string, body []byte) ([]byt
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := r.client.Do(req)
+	if op := new(net.OpError); errors.As(err, &op) && op.Op == "remote error" {
+		return nil, &setback{err, "the BMC may speak TLS 1.2 with RSA key exchange alone, which is not offered: write a " +
+			"device of type agent with fence_redfish", false}
+	}
 	if err != nil {
 		return nil, err
 	}

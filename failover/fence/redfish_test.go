@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -418,6 +419,21 @@ func TestRedfishTrust(t *testing.T) {
 	if power, err := b.device(
 		"    insecure_skip_verify: true\n").Power(t.Context(), worker()); power != failover.PowerOn || err != nil {
 		t.Errorf("%s, %v", power, err)
+	}
+}
+
+// TestRedfishOfOldTLS: a BMC that speaks no key exchange of ours is not one that is silent.
+func TestRedfishOfOldTLS(t *testing.T) {
+	b := newBMC(t)
+	old := httptest.NewUnstartedServer(b)
+	old.Config.ErrorLog = b.server.Config.ErrorLog
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}}
+	old.StartTLS()
+	t.Cleanup(old.Close)
+	b.server = old
+	_, err := b.device("    insecure_skip_verify: true\n").Power(t.Context(), worker())
+	if err == nil || !strings.Contains(err.Error(), "RSA key exchange") {
+		t.Errorf("old-tls: %v", err)
 	}
 }
 
