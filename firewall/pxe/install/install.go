@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -39,7 +40,8 @@ type survey struct {
 }
 
 // Install makes the host a boot server. It is idempotent: what is right already is
-// left alone, and dnsmasq is restarted only if its file changed. A ChangedError,
+// left alone, and dnsmasq is restarted only if its file changed, here or in an
+// installation that was killed before it restarted dnsmasq. A ChangedError,
 // and an error that is ErrMissing, say that nothing was done; after any other
 // error all is as it was, or the error names what could not be undone.
 func (h Host) Install(ctx context.Context, p Plan) (_ Report, err error) {
@@ -213,6 +215,7 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 	if s.fresh && s.script.ours() { // the record of an earlier installation went with /etc/trivet
 		maps.Copy(s.record.Links, s.lost)
 	}
+	s.record.Restart = s.record.Restart || s.conf.text != s.texts[pxe.ConfFile]
 	if err := w.writeRecord(s.record); err != nil {
 		return err
 	}
@@ -230,6 +233,13 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 	if _, err := w.bring(script, s.script, s); err != nil {
 		return err
 	}
+	if s.record.Restart && s.service.Active {
+		// Before the file: the steps are taken back from the last.
+		w.undoing("restart "+unit+" as it was", func(ctx context.Context) error {
+			_, err := w.h.runProgram(ctx, "systemctl", "restart", unit)
+			return err
+		})
+	}
 	changed, err := w.bring(pxe.ConfFile, s.conf, s)
 	if err != nil {
 		return err
@@ -239,7 +249,11 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 			"the pools changed: another host may have granted addresses that are this host's now. Install on every host, and introspect nothing for %v",
 			p.Server.Lease)
 	}
-	return w.serve(ctx, s.service, changed)
+	if err := w.serve(ctx, s.service, s.record.Restart); err != nil {
+		return err
+	}
+	s.record.Restart = false
+	return w.writeRecord(s.record)
 }
 
 // bring makes a file what it has to be, and reports whether it was not.
@@ -256,8 +270,8 @@ func (w *work) bring(name string, now content, s survey) (changed bool, err erro
 	return true, w.write(name, s.texts[name])
 }
 
-// serve has dnsmasq run with its new file, now and after a reboot.
-func (w *work) serve(ctx context.Context, before service, changed bool) error {
+// serve has dnsmasq run with its file, now and after a reboot; restart says that it may run with an earlier one.
+func (w *work) serve(ctx context.Context, before service, restart bool) error {
 	if before.Enabled {
 		w.addChange("unchanged", unit, "(enabled)")
 	} else if err := w.systemctl(ctx, "enable", "disable", "enabled"); err != nil {
@@ -266,14 +280,7 @@ func (w *work) serve(ctx context.Context, before service, changed bool) error {
 	switch {
 	case !before.Active:
 		return w.systemctl(ctx, "start", "stop", "started")
-	case changed:
-		// Files are restored before this: the steps are taken back from the last.
-		if !w.h.Dry {
-			w.undo = slices.Insert(w.undo, 0, step{"restart " + unit + " as it was", func(ctx context.Context) error {
-				_, err := w.h.runProgram(ctx, "systemctl", "restart", unit)
-				return err
-			}})
-		}
+	case restart:
 		return w.systemctl(ctx, "restart", "", "restarted")
 	}
 	w.addChange("unchanged", unit, "(running)")
@@ -311,12 +318,16 @@ func (h Host) Uninstall(ctx context.Context, root string, force bool) (_ Report,
 	if !recorded { // files that were printed and redirected
 		r = &record{Scripts: []string{path.Join(root, pxe.ScriptName)}}
 	}
-	var present, changed []string
+	var present, changed, files []string
 	for _, name := range r.files() {
 		c, err := h.readContent(name)
 		if err != nil {
 			return Report{}, err
 		}
+		if h.restored(r, name, c) {
+			continue
+		}
+		files = append(files, name)
 		if c.exists {
 			present = append(present, name)
 		}
@@ -331,13 +342,19 @@ func (h Host) Uninstall(ctx context.Context, root string, force bool) (_ Report,
 	if !recorded && len(present) == 0 {
 		return w.told(), nil
 	}
-	if err := w.uninstall(ctx, r, recorded); err != nil {
+	if err := w.uninstall(ctx, r, files, recorded); err != nil {
 		return Report{}, w.rollback(ctx, err)
 	}
 	return w.told(), nil
 }
 
-func (w *work) uninstall(ctx context.Context, r *record, recorded bool) error {
+// restored reports whether a file is the operator's again, by an uninstallation that was killed.
+func (h Host) restored(r *record, name string, now content) bool {
+	_, err := os.Lstat(h.path(saved(name)))
+	return now.exists && !now.signed() && slices.Contains(r.Saved, name) && errors.Is(err, fs.ErrNotExist)
+}
+
+func (w *work) uninstall(ctx context.Context, r *record, files []string, recorded bool) error {
 	now, err := w.h.service(ctx)
 	if errors.Is(err, ErrMissing) { // the package is gone, and dnsmasq with it
 		now, r.Before, err = service{}, service{}, nil
@@ -355,21 +372,23 @@ func (w *work) uninstall(ctx context.Context, r *record, recorded bool) error {
 			return err
 		}
 	}
-	if err := w.takeBack(r); err != nil {
+	if err := w.takeBack(r, files); err != nil {
 		return err
 	}
 	if !recorded {
 		w.report.warn("what dnsmasq was before is not recorded: it is stopped and disabled")
 	}
 	if r.Before.Active {
-		return w.systemctl(ctx, "start", "stop", "started")
+		if err := w.systemctl(ctx, "start", "stop", "started"); err != nil {
+			return err
+		}
 	}
-	return nil
+	return w.forget()
 }
 
 // takeBack removes files, links and directories, and restores what was saved.
-func (w *work) takeBack(r *record) error {
-	for _, name := range r.files() {
+func (w *work) takeBack(r *record, files []string) error {
+	for _, name := range files {
 		if err := w.remove(name); err != nil {
 			return err
 		}
@@ -394,10 +413,10 @@ func (w *work) takeBack(r *record) error {
 			return err
 		}
 	}
-	return w.forget()
+	return nil
 }
 
-// forget removes the record, the last of the files.
+// forget removes the record, the last of all: it says whether dnsmasq is to be started.
 func (w *work) forget() error {
 	before, err := w.h.readContent(RecordFile)
 	if err != nil || !before.exists {

@@ -30,6 +30,8 @@ type record struct {
 	Saved []string `json:"saved"`
 	// Flags are those of the last installation, nil in a record of v0.2.0.
 	Flags map[string][]string `json:"flags"`
+	// Restart says that dnsmasq may run with an earlier file than the one that is there.
+	Restart bool `json:"restart,omitempty"`
 }
 
 // files are those that trivet wrote.
@@ -58,6 +60,9 @@ func (w *work) writeRecord(r *record) error {
 	before, err := w.h.readContent(RecordFile)
 	if err != nil {
 		return err
+	}
+	if n := w.noted(RecordFile); n != nil { // of a dry run
+		before = n.after
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
