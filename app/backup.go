@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -103,13 +104,33 @@ func (b *backups) Run(ctx context.Context) {
 	}
 	for {
 		wait := backupLook
-		if err := b.backUpIfDue(); err != nil {
+		if err := b.attempt(ctx); err != nil {
 			b.failing.Error("take backup failed, retrying", "retry_in", backupRetry, "err", err)
 			wait = backupRetry
 		}
 		if !pace.Wait(ctx, wait) {
 			return
 		}
+	}
+}
+
+// attempt is backUpIfDue, of which one under way when ctx ends is waited for up to bounds.FileLimit: the
+// directory may be on a share that hangs, and the peer has to stop.
+func (b *backups) attempt(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- b.backUpIfDue() }() // its owner gives it up where it hangs
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(bounds.FileLimit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("backup.directory: %w", bounds.ErrHangs)
 	}
 }
 

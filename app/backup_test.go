@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/app/datadir"
@@ -15,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // backupRig is a peer's backups under a clock and a log of the test's.
@@ -102,6 +105,28 @@ func TestUnfinishedBackupIsRemoved(t *testing.T) {
 	if got := r.files(); len(got) != 2 || got[0] != others {
 		t.Errorf("unfinished-backup: the directory holds %v", got)
 	}
+}
+
+// A share that hangs under the backups holds no stop up, and the backup under way is waited for.
+func TestStopWhileTheBackupsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBackupRig(t, 2)
+		r.failing = slog.New(slog.DiscardHandler)
+		for _, slow := range []time.Duration{time.Second, time.Hour} {
+			r.backups.free = func(string) (uint64, error) { time.Sleep(slow); return r.room, nil }
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan time.Time, 1)
+			go func() { r.Run(ctx); ended <- time.Now() }()
+			synctest.Wait() // the backup has begun
+			began := time.Now()
+			stop()
+			if got, want := (<-ended).Sub(began), min(slow, bounds.FileLimit); got != want {
+				t.Errorf("backup-share-hangs: a backup that takes %v held the stop up for %v, want %v", slow, got, want)
+			}
+			time.Sleep(slow) // until it has ended
+			r.pass(time.Hour)
+		}
+	})
 }
 
 // Peers share a directory, and the name of one begins that of another. What the other is

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -31,6 +32,17 @@ const (
 	buildPattern    = ".new-*"
 	wastePattern    = ".left-*"
 )
+
+// Makes reports whether a name at the top of a data directory is one that this package makes there. All else,
+// such as a share with backups, is the operator's.
+func Makes(name string) bool {
+	switch strings.TrimSuffix(name, unfinished) {
+	case peerFolder, lockFile, departureFile:
+		return true
+	}
+	return isAside(name) || slices.ContainsFunc([]string{buildPattern, wastePattern, foundedPrefix + "*"},
+		func(pattern string) bool { is, err := filepath.Match(pattern, name); return is && err == nil })
+}
 
 // Errors of a data directory.
 var (

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/trivet-ha/trivet/app/datadir"
@@ -105,7 +106,7 @@ func dress(f *os.File, mode fs.FileMode, was fs.FileInfo) error {
 	return f.Chmod(mode)
 }
 
-// HandOver gives what root made below a data directory to the directory's
+// HandOver gives what root's commands made in a data directory to the directory's
 // owner, or where that is root too to the service's user: who runs the peer
 // must be able to write it. Nothing happens unless this process is root.
 func HandOver(path string) error {
@@ -123,27 +124,50 @@ func HandOver(path string) error {
 	}
 	// os.Root follows no link out of the directory, which may belong to a user who must
 	// not get root's powers.
-	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err == nil {
-			err = give(root, name, who)
+	err = eachMade(root.FS(), func(name string, s *syscall.Stat_t) error {
+		// A file of several names is left alone: one of them may be elsewhere.
+		if s.Uid != 0 || s.Mode&syscall.S_IFMT != syscall.S_IFDIR && s.Nlink > 1 {
+			return nil
 		}
+		return root.Lchown(name, who.UID, who.GID)
+	})
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// eachMade calls do for a data directory and all that Trivet made in it. What else lies there is not
+// looked at, nor what is mounted: root may have no rights to a share, and one whose server is gone hangs.
+func eachMade(dir fs.FS, do func(name string, s *syscall.Stat_t) error) error {
+	var disk uint64
+	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return fmt.Errorf("data directory: %w", err)
+			return err
 		}
-		return nil
+		if top, _, _ := strings.Cut(name, "/"); name != "." && !datadir.Makes(top) {
+			return skip(d)
+		}
+		info, err := fs.Lstat(dir, name)
+		if err != nil {
+			return err
+		}
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if name == "." && ok {
+			disk = s.Dev
+		}
+		// A file of an overlay may have another device than its directory.
+		if !ok || d.IsDir() && s.Dev != disk {
+			return skip(d)
+		}
+		return do(name, s)
 	})
 }
 
-// give changes the owner of what is root's. A file of several names is left
-// alone: one of them may be elsewhere.
-func give(root *os.Root, name string, who serviceuser.Account) error {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return err
+// skip leaves out a file, or a directory with all that is in it.
+func skip(d fs.DirEntry) error {
+	if d.IsDir() {
+		return fs.SkipDir
 	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || s.Uid != 0 || !info.IsDir() && s.Nlink > 1 {
-		return nil
-	}
-	return root.Lchown(name, who.UID, who.GID)
+	return nil
 }

@@ -26,7 +26,8 @@ func TestHandOver(t *testing.T) {
 	}
 	for _, err := range []error{
 		os.Mkdir(filepath.Join(dir, "peer"), 0o700), os.WriteFile(filepath.Join(dir, "peer", "log"), nil, 0o600),
-		os.Symlink(elsewhere, filepath.Join(dir, "soft")), os.Link(elsewhere, filepath.Join(dir, "hard")),
+		os.Symlink(elsewhere, filepath.Join(dir, "peer", "soft")), os.Link(elsewhere, filepath.Join(dir, "peer", "hard")),
+		os.Mkdir(filepath.Join(dir, "backups"), 0o700),
 		os.Chown(dir, owner, owner), os.Chown(filepath.Join(dir, "other"), 4, 4),
 	} {
 		if err != nil {
@@ -38,8 +39,9 @@ func TestHandOver(t *testing.T) {
 	}
 	for path, want := range map[string]uint32{
 		dir: owner, filepath.Join(dir, "lock"): owner, filepath.Join(dir, "peer"): owner,
-		filepath.Join(dir, "peer", "log"): owner,
-		filepath.Join(dir, "soft"):        owner, filepath.Join(dir, "other"): 4, filepath.Join(dir, "hard"): 0, elsewhere: 0,
+		filepath.Join(dir, "peer", "log"):  owner,
+		filepath.Join(dir, "peer", "soft"): owner, filepath.Join(dir, "other"): 4, filepath.Join(dir, "peer", "hard"): 0,
+		filepath.Join(dir, "backups"): 0, elsewhere: 0,
 	} {
 		info, err := os.Lstat(path)
 		if err != nil {
