@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -68,4 +70,40 @@ func TestKilledJoinIsFinished(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnfinishedJoinDoesNotServe: a peer whose configuration has not what the cluster told does not run by defaults,
+// and each command says how its join is finished. Finished, it may run.
+func TestUnfinishedJoinDoesNotServe(t *testing.T) {
+	h := newStartHost(t)
+	h.replace("d/peer/joined.json", `{"settings": {"ironic.url": "http://127.0.0.1:6385"}}`)
+	expect := func(what string, want int, says string, words ...string) {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		served := func(text string) {
+			if strings.Contains(text, "msg=serving") {
+				stop()
+			}
+		}
+		if code, talk := h.run(ctx, served, words...); code != want || !strings.Contains(talk, says) {
+			t.Errorf("unfinished-join: %s: exit %d, want %d and %q:\n%s", what, code, want, says, talk)
+		}
+	}
+	const hint = "'trivet join HOST --unless-peer'"
+	again := []string{"join", "127.0.0.1:1", "--unless-peer"}
+	expect("serve", term.ExitUsage, hint, "serve")
+	expect("config check", term.ExitUsage, hint, "config", "check")
+	expect("status", term.ExitFailed, hint, "status")
+	expect("recover", term.ExitUsage, hint, "recover")
+	dir, err := datadir.Open(h.path("d"))
+	h.check(err)
+	expect("a join while the peer runs", term.ExitConflict, "stop the peer", again...)
+	h.check(dir.Close())
+	expect("a join", term.ExitOK, "is finished", again...)
+	expect("config check, finished", term.ExitOK, "will do", "config", "check")
+	dir, err = datadir.Open(h.path("d"))
+	h.check(err)
+	expect("a join while the finished peer runs", term.ExitOK, "nothing was changed", again...)
+	h.check(dir.Close())
 }

@@ -48,6 +48,8 @@ var failedStarts = []failedStart{
 		h.check(err)
 		return func() { h.check(dir.Close()) }
 	}},
+	{"", "its join was not finished", term.ExitUsage,
+		func(h *startHost) func() { return h.replace("d/peer/joined.json", "{}") }},
 	{"identity", "peer.json is damaged", term.ExitFailed,
 		func(h *startHost) func() { return h.replace("d/peer/peer.json", "{") }},
 	{"identity", "the certificate is damaged", term.ExitFailed,

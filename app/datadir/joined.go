@@ -31,9 +31,10 @@ func keepShared(raftDir string, shared cluster.Shared) error {
 	return writeFile(filepath.Join(filepath.Dir(raftDir), sharedFile), text)
 }
 
-// Unconfigured returns what the cluster told when this host joined, nil once Configured was called.
-func (d *Dir) Unconfigured() (*cluster.Shared, error) {
-	path := filepath.Join(d.root, peerFolder, sharedFile)
+// Unconfigured returns what the cluster told when the host of the data directory at root joined, nil once Configured
+// was called. It may be asked while another process has the directory locked.
+func Unconfigured(root string) (*cluster.Shared, error) {
+	path := filepath.Join(root, peerFolder, sharedFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

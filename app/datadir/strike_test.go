@@ -300,7 +300,7 @@ func (s *struck) whole() (member bool) {
 			return nil
 		}
 		member = true
-		if shared, err := d.Unconfigured(); shared == nil || err != nil || !s.handed {
+		if shared, err := Unconfigured(s.root); shared == nil || err != nil || !s.handed {
 			s.t.Errorf("finished-later: handed over: %t; what the cluster told is %v: %v", s.handed, shared, err)
 		}
 		if dep, departed, err := Departed(s.root); departed || err != nil {

@@ -54,6 +54,9 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 		return err
 	}
 	defer dir.Close()
+	if err := options.Unfinished(conf.DataDir); err != nil {
+		return local.DirError(err)
+	}
 	signals := make(chan os.Signal, 4) // a stop, its repeat, and some SIGHUP; never closed
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)

@@ -218,14 +218,20 @@ func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (*dr
 // would write, and reports whether there was one.
 func finishJoin(t *term.Terminal, set *options.Set, conf config.Config, dry bool) (finished bool, err error) {
 	dir, done, err := local.Use(conf.DataDir, dry)
-	if errors.Is(err, datadir.ErrLocked) {
-		return false, nil // the peer runs
+	if errors.Is(err, datadir.ErrLocked) { // the peer runs, or another join is at work
+		unfinished := options.Unfinished(conf.DataDir)
+		if unfinished == nil {
+			return false, nil
+		}
+		return false, term.Fail(term.ExitConflict,
+			"stop the peer ('systemctl stop trivet'), repeat the join, which completes the configuration, and start the peer",
+			"%w, and %w", unfinished, err)
 	}
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, done()) }() // it gives away what the killed one left
-	shared, err := dir.Unconfigured()
+	shared, err := datadir.Unconfigured(conf.DataDir)
 	if err != nil || shared == nil {
 		return false, local.DirError(err)
 	}

@@ -157,6 +157,9 @@ func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *d
 
 // refound writes the new state and switches to it.
 func refound(t *term.Terminal, host datadir.Host, dir *datadir.Dir, r *datadir.Refounding) (*datadir.Refounded, error) {
+	if err := options.Unfinished(dir.Path()); err != nil {
+		return nil, local.DirError(err)
+	}
 	t.Say("writing the new state next to the old one")
 	host.HandOver = func() error { return local.HandOver(dir.Path()) }
 	done, err := host.Found(dir, r)

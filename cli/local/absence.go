@@ -45,6 +45,9 @@ func Absence(set *options.Set) (why, hint string) {
 	case bare:
 		return fmt.Sprintf("this host is not initialised, there is no peer in %s", conf.DataDir), hintFound
 	}
+	if err := options.Unfinished(conf.DataDir); term.HintOf(err) != "" {
+		return err.Error(), term.HintOf(err)
+	}
 	return "", ""
 }
 

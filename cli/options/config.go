@@ -1,6 +1,9 @@
 package options
 
 import (
+	"errors"
+	"io/fs"
+
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/cli/term"
@@ -17,7 +20,12 @@ func Config(t *term.Terminal, peer term.Peer, set *Set) *cobra.Command {
 			"reload warn of them, so that a peer that ran with them starts after an upgrade. The exit code is 2 if anything is wrong.",
 		Example: "trivet config check\ntrivet config check --config ./trivet.yaml",
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := set.LoadUseful(); err != nil {
+			conf, err := set.LoadUseful()
+			if err != nil {
+				return err
+			}
+			// Who may not look judges a file that is perhaps for another host.
+			if err := Unfinished(conf.DataDir); err != nil && !errors.Is(err, fs.ErrPermission) {
 				return err
 			}
 			t.Say("the configuration will do")
