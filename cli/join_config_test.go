@@ -3,14 +3,17 @@ package cli
 import (
 	"bytes"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // joinerHost is a host with a configuration file that joins h1.
@@ -86,6 +89,23 @@ func TestJoinWithHalfOfAPair(t *testing.T) {
 			if !strings.Contains(text, value) {
 				t.Errorf("half-of-a-pair: %s: %s is not written:\n%s", name, value, text)
 			}
+		}
+	}
+}
+
+// TestJoinGetsListsWhole: an item of a list may hold a comma.
+func TestJoinGetsListsWhole(t *testing.T) {
+	for _, item := range []string{"description:new machine, rack unknown", "description:see wiki, page:42"} {
+		fields := fmt.Sprintf("inspection:\n  discovery:\n    enroll_node_fields: [%q]\n", item)
+		first, err := config.Load(config.Sources{File: "f", Text: []byte(fields)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newJoiner(t, "# empty\n", first.Shared(), nil)
+		code, says, text := h.join()
+		second, err := config.Load(config.Sources{File: "f", Text: []byte(text)})
+		if got := second.Inspection.Discovery.EnrollNodeFields; code != 0 || err != nil || !slices.Equal(got, []string{item}) {
+			t.Errorf("list-is-whole: %q: exit %d, %q (%v):\n%s", item, code, got, err, says)
 		}
 	}
 }

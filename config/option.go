@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -110,9 +111,13 @@ func parseDuration(text string) (any, *fault) {
 	return d, nil
 }
 
-// parseList splits at commas; an empty text is an empty list.
+// parseList splits at commas; an empty text is an empty list. A list of texts in JSON is one, too.
 func parseList(text string) []string {
 	list := []string{}
+	if strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil {
+		return list
+	}
+	list = list[:0]
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
 			list = append(list, item)
@@ -161,9 +166,23 @@ func (o Option) text(c *Config) string {
 	case *time.Duration:
 		return formatDuration(*field)
 	case *[]string:
-		return strings.Join(*field, ",")
+		return listText(*field)
 	}
 	return ""
+}
+
+// listText writes a list as parseList reads it: with commas, and in JSON where an item has one, or blanks
+// at its ends. The tab is for joiners that read no JSON: they refuse a tab in an item, and write no halves.
+func listText(list []string) string {
+	text := strings.Join(list, ",")
+	if slices.Equal(parseList(text), list) {
+		return text
+	}
+	inJSON, err := json.Marshal(list)
+	if err != nil { // no list of texts has one
+		return text
+	}
+	return "[\t" + string(inJSON[1:])
 }
 
 // formatDuration is Duration.String without the "0m0s" at its end.

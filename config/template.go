@@ -73,7 +73,7 @@ func (o Option) yaml(text string) string {
 	case *[]string:
 		items := parseList(text)
 		for i, item := range items {
-			if items[i] = quote(item); strings.ContainsAny(item, "[]{}") { // which end a list in which it stands plain
+			if items[i] = quote(item); strings.ContainsAny(item, "[]{},") { // which end an item or a list that stands plain
 				items[i] = fmt.Sprintf("%q", item)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +137,37 @@ func TestDurationsReadBack(t *testing.T) {
 		o.set(&c, d)
 		if got := o.text(&c); got != want {
 			t.Errorf("%s is shown as %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestListsReadBack: a list is the same after it was text of a variable, and a line of a file.
+func TestListsReadBack(t *testing.T) {
+	const key = "inspection.discovery.enroll_node_fields"
+	o, _ := Lookup(key)
+	for _, c := range []struct{ item, text string }{
+		{"owner:me", "owner:me,driver:a"},
+		{"description:new machine, rack unknown", `[TAB"description:new machine, rack unknown","driver:a"]`},
+		{"description:see wiki, page:42", `[TAB"description:see wiki, page:42","driver:a"]`},
+		{`description:a "b" [c], {d}`, `[TAB"description:a \"b\" [c], {d}","driver:a"]`},
+		{" description:indented ", `[TAB" description:indented ","driver:a"]`},
+	} {
+		before, list := Default(), []string{c.item, "driver:a"}
+		o.set(&before, list)
+		text := o.text(&before)
+		if want := strings.ReplaceAll(c.text, "TAB", "\t"); text != want {
+			t.Errorf("list-as-text: %q is %q, want %q", list, text, want)
+		}
+		_, line, _ := strings.Cut(before.Line(key), ": ")
+		for way, sources := range map[string]Sources{
+			"flag":     {Flags: map[string]string{key: text}},
+			"variable": {Env: []string{o.Env() + "=" + text}},
+			"file":     {File: "f", Text: []byte("inspection:\n  discovery:\n    enroll_node_fields: " + line)},
+		} {
+			after, err := Load(sources)
+			if got := after.Inspection.Discovery.EnrollNodeFields; err != nil || !slices.Equal(got, list) {
+				t.Errorf("list-as-text: %q by %s is %q (%v)", list, way, got, err)
+			}
 		}
 	}
 }
