@@ -104,7 +104,8 @@ func TestJoinGetsListsWhole(t *testing.T) {
 		h := newJoiner(t, "# empty\n", first.Shared(), nil)
 		code, says, text := h.join()
 		second, err := config.Load(config.Sources{File: "f", Text: []byte(text)})
-		if got := second.Inspection.Discovery.EnrollNodeFields; code != 0 || err != nil || !slices.Equal(got, []string{item}) {
+		got := second.Inspection.Discovery.EnrollNodeFields
+		if code != 0 || err != nil || !slices.Equal(got, []string{item}) {
 			t.Errorf("list-is-whole: %q: exit %d, %q (%v):\n%s", item, code, got, err, says)
 		}
 	}
