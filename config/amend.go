@@ -6,13 +6,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Amend returns the text of a file with values (key → value as in a variable)
 // written into it. No line that says something changes. A key that the file
 // shows commented out, as [Template] does, is written in that place; any other
-// goes to the top of its section, or with a new section to the end. name is that
-// of the file, for messages.
+// goes to the top of its section, or with a new section to the end. Lines end as the
+// first does; a byte order mark is left out. name is that of the file, for messages.
 //
 // It refuses keys that the file sets already, values that are wrong by themselves,
 // and files whose form leaves it no place, such as "api: {listen: …}" on one
@@ -35,7 +37,7 @@ func Amend(name string, text []byte, values map[string]string) ([]byte, error) {
 	for _, s := range before {
 		want[s.Key] = s.Value
 	}
-	draft := lines{text: strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")}
+	draft := newLines(text)
 	for _, o := range table { // in the order of the template
 		value, ok := given[o.Key]
 		if !ok {
@@ -67,15 +69,27 @@ func readBack(name string, text []byte, want map[string]any) error {
 }
 
 // lines is a file under amendment.
-type lines struct{ text []string }
+type lines struct {
+	text []string
+	end  string // of a line that is written, before its \n
+}
+
+func newLines(text []byte) lines {
+	whole := strings.TrimSuffix(string(bounds.WithoutMark(text)), "\n")
+	l := lines{text: strings.Split(whole, "\n")}
+	if strings.HasSuffix(l.text[0], "\r") {
+		l.end = "\r"
+	}
+	return l
+}
 
 // write puts one key into its section.
 func (l *lines) write(o Option, value string) {
 	path, name := split(o.Key)
 	header, end := l.section(path)
-	line := name + ": " + o.yaml(value)
+	line := name + ": " + o.yaml(value) + l.end
 	indent, siblings := l.childIndent(header, end)
-	shown := regexp.MustCompile(`^( *)#` + regexp.QuoteMeta(name) + `:( |$)`)
+	shown := regexp.MustCompile(`^( *)#` + regexp.QuoteMeta(name) + `:( |\r?$)`)
 	for i := header + 1; i < end; i++ {
 		found := shown.FindStringSubmatch(l.text[i])
 		if found == nil || len(found[1]) < len(indent) && header >= 0 || header < 0 && found[1] != "" {
@@ -103,7 +117,7 @@ func (l *lines) section(path string) (header, end int) {
 	parent, name := split(path)
 	outer, limit := l.section(parent)
 	indent, _ := l.childIndent(outer, limit)
-	title := regexp.MustCompile(`^( *)#?` + regexp.QuoteMeta(name) + `: *(#.*)?$`)
+	title := regexp.MustCompile(`^( *)#?` + regexp.QuoteMeta(name) + `: *(#.*)?\r?$`)
 	for i := outer + 1; i < limit; i++ {
 		if found := title.FindStringSubmatch(l.text[i]); found != nil && found[1] == indent {
 			l.text[i] = strings.Replace(l.text[i], "#"+name+":", name+":", 1)
@@ -114,7 +128,7 @@ func (l *lines) section(path string) (header, end int) {
 	if outer >= 0 {
 		at = outer + 1
 	}
-	l.text = slices.Insert(l.text, at, indent+name+":")
+	l.text = slices.Insert(l.text, at, indent+name+":"+l.end)
 	return at, at + 1
 }
 
@@ -149,5 +163,5 @@ func (l *lines) childIndent(header, end int) (indent string, siblings bool) {
 // and empty lines.
 func depthOf(line string) (depth int, says bool) {
 	rest := strings.TrimLeft(line, " ")
-	return len(line) - len(rest), rest != "" && rest[0] != '#'
+	return len(line) - len(rest), rest != "" && rest[0] != '#' && rest[0] != '\r'
 }

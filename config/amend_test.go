@@ -36,15 +36,21 @@ func TestAmend(t *testing.T) {
 		"half of a pair": {"api:\n  tls:\n    cert_file: /c\n    key_file: /k\n",
 			map[string]string{"api.tls.certificate": "files"},
 			"api:\n  tls:\n    certificate: files\n    cert_file: /c\n    key_file: /k\n"},
+		"of Windows": {"\ufeffname: h1\r\napi: # mine\r\n  listen: \":1\"\r\n\r\n#raft:\r\n  #timing:\r\n",
+			map[string]string{"api.auth_strategy": "noauth", "raft.timing": "slow", "log.level": "debug"},
+			"name: h1\r\napi: # mine\r\n  auth_strategy: noauth\r\n  listen: \":1\"\r\n\r\nraft:\r\n  timing: slow\r\n" +
+				"log:\r\n  level: debug\r\n"},
+		"with a byte order mark": {"\ufeffapi:\n  listen: \":1\"\n", map[string]string{"api.auth_strategy": "noauth"},
+			"api:\n  auth_strategy: noauth\n  listen: \":1\"\n"},
 		"no line end": {"name: h1", map[string]string{"raft.timing": "slow"}, "name: h1\nraft:\n  timing: slow\n"},
 	} {
 		got, err := Amend("f", []byte(c.text), c.values)
 		if err != nil {
-			t.Errorf("amend: %s: %v", name, err)
+			t.Errorf("amended: %s: %v", name, err)
 			continue
 		}
 		if string(got) != c.want {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+			t.Errorf("amended: %s:\n%q\nwant\n%q", name, got, c.want)
 		}
 	}
 }

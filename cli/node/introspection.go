@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 const (
@@ -60,7 +61,7 @@ func nodes(t *term.Terminal, words []string) ([]string, error) {
 		case len(text) > maxNodeList:
 			return nil, term.Usage("standard input: at most %d MiB of nodes", maxNodeList>>20)
 		}
-		refs = append(refs, strings.Fields(string(text))...)
+		refs = append(refs, strings.Fields(string(bounds.WithoutMark(text)))...)
 	}
 	seen := make(map[string]bool)
 	refs = slices.DeleteFunc(refs, func(ref string) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/inspector/hardware"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 func nodeDiffCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
@@ -59,7 +60,7 @@ func changesSince(ctx context.Context, web *client.Client, node, file string) (c
 	if err != nil {
 		return client.Changes{}, fmt.Errorf("read the document to compare with: %w", err)
 	}
-	was, err := hardware.Of(older)
+	was, err := hardware.Of(bounds.WithoutMark(older))
 	if err != nil {
 		return client.Changes{}, fmt.Errorf("%s: %w", file, err)
 	}

@@ -8,13 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http2"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // remoteDial bounds connecting to a peer, and the handshake.
@@ -55,19 +55,14 @@ func readOperator(path string) (*pki.Credentials, error) {
 		return nil, Fail(ExitUsage, "on a peer's host: 'trivet cert issue-operator NAME > FILE'; then --operator-cert FILE",
 			"--peer needs an operator's certificate")
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, Usage("--operator-cert: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Mode().Perm()&ReadableByAll != 0 {
-		return nil, errors.Join(Fail(ExitUsage, "chmod 600 "+path,
-			"--operator-cert %s: everybody on this host can read the key in it", path), err)
-	}
 	const most = 64 << 10
-	text, err := io.ReadAll(io.LimitReader(f, most))
+	text, info, err := bounds.ReadFile(path, most)
 	if err != nil {
 		return nil, Usage("--operator-cert: %w", err)
+	}
+	if info.Mode().Perm()&ReadableByAll != 0 {
+		return nil, Fail(ExitUsage, "chmod 600 "+path, "--operator-cert %s: everybody on this host can read the key in it",
+			path)
 	}
 	cred, err := pki.ParseCredentials(text)
 	if err != nil {

@@ -105,7 +105,7 @@ func (t *Terminal) ReadInput(name string, most int64) ([]byte, error) {
 	if err == nil && int64(len(text)) > most {
 		err = fmt.Errorf("standard input: longer than %d bytes", most)
 	}
-	return text, err
+	return bounds.WithoutMark(text), err
 }
 
 // IsTerminal says whether in is a terminal.

@@ -9,6 +9,20 @@ import (
 	"testing"
 )
 
+// An editor of Windows puts a mark in front of a text, which is no part of it.
+func TestFileOfWindows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for content, want := range map[string]string{"\ufeffadmin:x\r\n": "admin:x\r\n", "a\ufeff": "a\ufeff", "\ufeff": "",
+		"": ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text, _, err := ReadFile(path, 20); err != nil || string(text) != want {
+			t.Errorf("byte-order-mark: %q is read as %q (%v)", content, text, err)
+		}
+	}
+}
+
 // A file is read up to its bound, and what is too long or not there is named.
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")

@@ -1,9 +1,7 @@
 package servicecreds
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -34,7 +32,7 @@ func (p Password) Read() (string, error) {
 	}
 	var content []byte
 	var failed error
-	read := func() { _, content, failed = readSmall(p.File, MaxPassword) }
+	read := func() { content, _, failed = bounds.ReadFile(p.File, MaxPassword) }
 	if p.Reads == nil {
 		read()
 	} else if err := p.Reads.Do(bounds.FileLimit, read); err != nil {
@@ -57,23 +55,6 @@ func (p Password) Source() string {
 		return fmt.Sprintf("the password in %s, which %s names,", p.File, p.Option)
 	}
 	return strings.TrimSuffix(p.Option, "_file")
-}
-
-// readSmall reads a file of at most limit bytes, and says which one it was.
-func readSmall(name string, limit int64) (info os.FileInfo, content []byte, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
-	}
-	content, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
-	}
-	return info, content, err
 }
 
 // sameFile reports whether a file was neither replaced nor written in between.

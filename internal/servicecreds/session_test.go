@@ -109,11 +109,12 @@ func TestRefusedCredentialsRest(t *testing.T) {
 func TestPasswords(t *testing.T) {
 	file := t.TempDir() + "/password"
 	for content, want := range map[string]string{"s3cret\n": "s3cret", "s3cret": "s3cret", "a b\r\n": "a b", "": "",
+		"\ufeffs3cret\r\n": "s3cret", "\ufeff": "",
 		"\n": "", "a\nb\n": "", strings.Repeat("x", MaxPassword+1): ""} {
 		replace(t, nil, file, []byte(content))
 		got, err := Password{Text: "other", File: file, Option: "x.password_file"}.Read()
 		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%.10q: %q, %v", content, got, err)
+			t.Errorf("password-of-file: %.10q: %q, %v, want %q", content, got, err, want)
 		}
 		if err != nil && !strings.HasPrefix(err.Error(), "x.password_file: ") {
 			t.Errorf("%.10q: %v does not name the option", content, err)

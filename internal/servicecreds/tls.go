@@ -116,7 +116,7 @@ func (t *TLS) readFiles() error {
 	var seen []os.FileInfo
 	var errs []error
 	for _, name := range t.names() {
-		info, content, err := readSmall(name, MaxPEM)
+		content, info, err := bounds.ReadFile(name, MaxPEM)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", t.option(name), err))
 		}

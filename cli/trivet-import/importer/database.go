@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cli/trivet-import/inspectordb"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // maxURL bounds a URL on standard input, in bytes.
@@ -45,7 +46,7 @@ func readDatabase(ctx context.Context, t *term.Terminal, url string) error {
 		if err != nil {
 			return fmt.Errorf("read the URL of the database from standard input: %w", err)
 		}
-		url = string(text)
+		url = string(bounds.WithoutMark(text))
 	}
 	w := bufio.NewWriter(t.Out)
 	err := inspectordb.Export(ctx, url, w)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // maxMistakes bounds what is said about a file that is no INI file.
@@ -47,7 +48,7 @@ func parse(file string, text []byte) ([]entry, error) {
 		p.mistake(0, fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", config.MaxFile))
 		return nil, p.problems
 	}
-	for number, raw := range bytes.Split(text, []byte("\n")) {
+	for number, raw := range bytes.Split(bounds.WithoutMark(text), []byte("\n")) {
 		if len(p.problems) == maxMistakes {
 			break
 		}

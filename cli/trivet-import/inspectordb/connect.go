@@ -19,6 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Limits of what a database may take.
@@ -116,7 +118,7 @@ func (a address) tls() (*tls.Config, error) {
 			return nil, fmt.Errorf("option ssl_ca of the database's URL: %w", err)
 		}
 		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM(pem) {
+		if !out.RootCAs.AppendCertsFromPEM(bounds.WithoutMark(pem)) {
 			return nil, fmt.Errorf("option ssl_ca of the database's URL: %s holds no certificate", ca)
 		}
 	}
