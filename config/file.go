@@ -76,6 +76,17 @@ func Document(name string, text []byte) (root *yaml.Node, problems Problems) {
 	return root, problems
 }
 
+// DatesAsText makes text, as it was written, of the dates below a node, for callers that decode it into values
+// of any type: a date would be a moment then, which JSON writes in another way.
+func DatesAsText(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
+		node.Tag = "!!str"
+	}
+	for _, below := range node.Content {
+		DatesAsText(below)
+	}
+}
+
 // section reads a mapping; path is "" for the file itself.
 func (r *fileReader) section(path string, node *yaml.Node) {
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {

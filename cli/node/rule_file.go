@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/trivet-ha/trivet/config"
 )
 
 const (
@@ -55,18 +59,48 @@ func parseJSON(text []byte) (v any, err error) {
 	return v, nil
 }
 
-// parseYAML reads one document.
+// parseYAML reads one document. What YAML would make another value of than stands there is refused.
 func parseYAML(text []byte) (v any, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
-	switch err := d.Decode(&v); {
+	var document, more yaml.Node
+	switch err := d.Decode(&document); {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("it is empty")
 	case err != nil:
 		return nil, fmt.Errorf("neither JSON nor YAML: %w", err)
 	}
-	var more any
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it holds more than one YAML document: write one list of rules")
 	}
-	return v, nil
+	config.DatesAsText(&document)
+	if err := sameInJSON(&document); err != nil {
+		return nil, err
+	}
+	return v, document.Decode(&v)
+}
+
+// sameInJSON refuses the first node that is another value in JSON, or none.
+func sameInJSON(node *yaml.Node) error {
+	wrong := func(what string) error { return fmt.Errorf("line %d: %.80q is %s", node.Line, node.Value, what) }
+	switch tag := node.ShortTag(); {
+	case node.Kind == yaml.DocumentNode, node.Kind == yaml.AliasNode:
+	case tag == "!!int", tag == "!!float":
+		if !json.Valid([]byte(node.Value)) {
+			return wrong("no number in JSON: write its digits, or put it in quotes if it is text")
+		}
+		if tag == "!!float" && !strings.ContainsAny(node.Value, ".eE") {
+			return wrong("a number of more digits than YAML keeps: put it in quotes if it is text, or write the rules in JSON")
+		}
+	case !slices.Contains([]string{"!!str", "!!bool", "!!null", "!!map", "!!seq", "!!merge"}, tag):
+		return wrong("of type " + tag + ", which JSON does not have: write it as text")
+	}
+	for i, below := range node.Content {
+		if err := sameInJSON(below); err != nil {
+			return err
+		}
+		if tag := below.ShortTag(); node.Kind == yaml.MappingNode && i%2 == 0 && tag != "!!str" && tag != "!!merge" {
+			return fmt.Errorf("line %d: the key %.80q is not text: put it in quotes", below.Line, below.Value)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -51,7 +52,10 @@ func readDevices(path string) (map[pciID]map[string]any, error) {
 	var content struct {
 		Devices []map[string]any `yaml:"pci_devices"`
 	}
-	if err := yaml.Unmarshal(raw, &content); err != nil {
+	var root yaml.Node
+	err = yaml.Unmarshal(raw, &root)
+	config.DatesAsText(&root)
+	if err = errors.Join(err, root.Decode(&content)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(content.Devices) == 0 {

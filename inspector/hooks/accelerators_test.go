@@ -51,6 +51,19 @@ func TestAccelerators(t *testing.T) {
 	wantProblem(t, accelerators{builtIn()}.After(t.Context(), task), "pci_devices[0].bus: expected text, got a number")
 }
 
+// TestDatesOfAccelerators: a date is what was written.
+func TestDatesOfAccelerators(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "devices.yaml")
+	const devices = "pci_devices: [{vendor_id: aaaa, device_id: bbbb, bought: 2024-01-31}]"
+	if err := os.WriteFile(file, []byte(devices), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	known, err := readDevices(file)
+	if got := known[pciID{"aaaa", "bbbb"}]["bought"]; err != nil || got != "2024-01-31" {
+		t.Errorf("dates-are-text: %v (%v)", got, err)
+	}
+}
+
 func TestFilesOfAcceleratorsThatAreNone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.yaml")
 	for content, want := range map[string]string{
