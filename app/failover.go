@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -45,19 +46,14 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	figures := health.NewKubeFigures()
 	made := &Failover{Settings: settings, Name: peer, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
-		var names []string
-		for _, c := range conf.Clusters() {
-			names = append(names, c.Name)
-		}
-		fences, err := fence.Open(conf.FenceFile, fence.Options{
-			Clusters: names, Ironic: ironic,
-			Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: o.Logger,
-		})
+		fences := &fenceList{open: o.fenceOpener(ironic)}
+		put, err := fences.prepare(o.Config)
 		if err != nil {
 			return err
 		}
-		opened.addFunc("fences", fences.Close)
-		made.Fences = figures.CountFences(fences)
+		put()
+		opened.addFunc("fences", fences.close)
+		made.Fences, k.fences = figures.CountFences(fences), fences
 	}
 	for _, c := range conf.Clusters() {
 		cluster, err := openCluster(o, peer, c)
@@ -73,6 +69,49 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	k.failover, k.figures = made, figures
 	return nil
 }
+
+// fenceOpener returns what opens a file of devices, by the clusters and limits with which this peer started.
+func (o Options) fenceOpener(ironic fence.Ironic) func(file string) (*fence.List, error) {
+	conf := o.Config.Failover
+	var names []string
+	for _, c := range conf.Clusters() {
+		names = append(names, c.Name)
+	}
+	return func(file string) (*fence.List, error) {
+		return fence.Open(file, fence.Options{
+			Clusters: names, Ironic: ironic,
+			Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: o.Logger,
+		})
+	}
+}
+
+// fenceList is the list of devices in force, which a reload replaces in one step: a command that
+// has begun ends by the list with which it began. Its methods may be called concurrently.
+type fenceList struct {
+	open func(file string) (*fence.List, error)
+	now  atomic.Pointer[fence.List] // nil before the first
+}
+
+// For implements failover.Fences.
+func (l *fenceList) For(m failover.Machine) []failover.Device { return l.now.Load().For(m) }
+
+// prepare opens the list of a configuration next to the one in force.
+func (l *fenceList) prepare(next config.Config) (put func(), err error) {
+	if l == nil { // nothing is fenced
+		return func() {}, nil
+	}
+	list, err := l.open(next.Failover.FenceFile)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if old := l.now.Swap(list); old != nil {
+			old.Close()
+		}
+	}, nil
+}
+
+func (l *fenceList) close() { l.now.Load().Close() }
 
 func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, error) {
 	return kube.Open(kube.Options{
@@ -104,8 +143,9 @@ func leftOpen(o Options, peer string) (*Failover, error) {
 
 // kubernetes are the parts of a Peer for Kubernetes, besides its Core.
 type kubernetes struct {
-	failover   *Failover // nil: it is off
-	off        *Failover // nil: it is on
+	failover   *Failover  // nil: it is off
+	fences     *fenceList // nil: nothing is fenced
+	off        *Failover  // nil: it is on
 	figures    *health.KubeFigures
 	components haParts
 }

@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -234,6 +236,91 @@ func (w *fileWatch) Unfit() error {
 		}
 	}
 	return nil
+}
+
+// fileTexts knows what the files held that a peer reads once, when their option begins to count, as
+// it was just before they were read. Its methods may be called concurrently.
+type fileTexts struct {
+	looks bounds.Calls // of look
+
+	mu     sync.Mutex
+	known  texts
+	unread []string // keys of files that were written since, at the newest look
+}
+
+// texts are digests of what files hold; that of one which cannot be read is 0.
+type texts map[namedFile][sha256.Size]byte
+
+type namedFile struct{ key, path string }
+
+func newFileTexts(conf config.Config) *fileTexts { return &fileTexts{known: readTexts(conf)} }
+
+func readTexts(conf config.Config) texts {
+	all := make(texts)
+	for _, f := range conf.Files() {
+		switch f.Key {
+		case "failover.fence_file", "failover.kubeconfigs", "haconfig.kubeconfigs", "inspection.accelerators.known_devices":
+			text, _, err := bounds.ReadFile(f.Path, config.MaxFile)
+			all[namedFile{f.Key, f.Path}] = [sha256.Size]byte{}
+			if err == nil {
+				all[namedFile{f.Key, f.Path}] = sha256.Sum256(text)
+			}
+		}
+	}
+	return all
+}
+
+// rewritten returns the keys of a configuration of whose files one holds another text than the one
+// that counts, or cannot be read now that a reload would.
+func (t *fileTexts) rewritten(conf config.Config) (keys []string) {
+	now := readTexts(conf)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f, text := range now {
+		option, _ := config.Lookup(f.key)
+		switch known, read := t.known[f]; {
+		case read && text == known:
+		case text == [sha256.Size]byte{} && option.Change != config.AtReload: // file_unusable tells of it
+		default:
+			keys = append(keys, f.key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// keep notes the texts of the keys that were applied.
+func (t *fileTexts) keep(now texts, applied []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f, text := range now {
+		if slices.Contains(applied, f.key) { // order-free: each by itself
+			t.known[f] = text
+		}
+	}
+	t.unread = slices.DeleteFunc(t.unread, func(key string) bool { return slices.Contains(applied, key) })
+}
+
+// look notes for warnings whose files were written and do not count yet.
+func (t *fileTexts) look(conf config.Config) {
+	_ = t.looks.Do(bounds.FileLimit, func() { // where the file system hangs, file_unusable tells of it
+		found := t.rewritten(conf)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.unread = found
+	})
+}
+
+// warnings are for status.
+func (t *fileTexts) warnings() []api.Warning {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.unread) == 0 {
+		return nil
+	}
+	return []api.Warning{{Code: "reload_needed",
+		Text:   "files of these options were changed, and this peer runs with what it read before: " + strings.Join(t.unread, ", "),
+		Remedy: "'trivet config check', then 'systemctl reload trivet'"}}
 }
 
 // warnings are for status.

@@ -93,6 +93,7 @@ type memory struct {
 	ballast   *ballast.Ballast
 	backups   *backups
 	used      *fileWatch
+	texts     *fileTexts
 	events    *events.Hub
 	recorder  *events.Reporter
 	receivers *receivers.Deliverer
@@ -114,7 +115,7 @@ func newPeer(o Options) *Peer {
 	conf.Conf.Store(&o.Config)
 	return &Peer{
 		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current),
-		memory: memory{used: new(fileWatch)}, opened: new(closers), Ending: admin.NewEnding(o.Logger),
+		memory: memory{used: new(fileWatch), texts: newFileTexts(o.Config)}, opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 )
 
-// prepare makes everything that another configuration needs and this one has
-// not, and returns what puts it into its place, which cannot fail. Until that is
+// prepare makes everything that another configuration needs because of the keys
+// applied, and returns what puts it into its place, which cannot fail. Until that is
 // called nothing has changed.
-func (p *Peer) prepare(now, next config.Config) (parts []func(), err error) {
-	changed := sections(config.Differing(now, next))
+func (p *Peer) prepare(next config.Config, applied []string) (parts []func(), err error) {
+	changed := sections(applied)
+	texts := readTexts(next) // before the parts read the files: what is written meanwhile shows at the next look
 	for _, part := range []struct {
 		touched bool
 		make    func(next config.Config) (put func(), err error)
@@ -23,6 +24,7 @@ func (p *Peer) prepare(now, next config.Config) (parts []func(), err error) {
 			func(c config.Config) (func(), error) { return p.prepareFront(c, changed.has("api")) }},
 		{changed.has("firewall", "inspection"), p.core.gate.prepare},
 		{changed.has("failover"), p.core.kube.prepare},
+		{slices.Contains(applied, "failover.fence_file"), p.kube.fences.prepare},
 		{changed.has("events"), func(c config.Config) (func(), error) { return prepareReceivers(p.opts, p.receivers, c) }},
 		{changed.has("log"), p.opts.prepareLog},
 	} {
@@ -35,7 +37,7 @@ func (p *Peer) prepare(now, next config.Config) (parts []func(), err error) {
 		}
 		parts = append(parts, put)
 	}
-	return parts, nil
+	return append(parts, func() { p.texts.keep(texts, applied) }), nil
 }
 
 // sections are the outermost sections of keys.

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -206,6 +207,84 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 	if text := r.warns("restart_needed"); text != "" {
 		t.Errorf("changed back, and still %q", text)
+	}
+}
+
+// TestReloadTakesRewrittenFiles: what a file of an option holds counts from a reload on, or is refused
+// with its lines, also where its path has not changed; what waits for a restart is named.
+func TestReloadTakesRewrittenFiles(t *testing.T) {
+	s := newStartable(t)
+	s.o.Load = func() (config.Config, error) { return s.o.Config, nil }
+	p, err := New(t.Context(), s.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
+		defer cancel()
+		if err := p.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	path := s.o.Config.Failover.FenceFile
+	first, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reaches := func(node string) bool {
+		return len(p.kube.failover.Fences.For(failover.Machine{Cluster: "prod", Node: node})) > 0
+	}
+	expect := func(what, refused string, applied []string, node string) {
+		t.Helper()
+		got, err := p.Admin().Configuration.Reload()
+		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) {
+			t.Errorf("fence-file-reloaded: %s: %v, want %q", what, err, refused)
+		}
+		if !slices.Equal(got.Applied, applied) || len(got.Restart) > 0 {
+			t.Errorf("fence-file-reloaded: %s: applied %v, to restart for %v, want %v", what, got.Applied, got.Restart, applied)
+		}
+		if reaches("w1") != (node == "w1") || reaches("w2") != (node == "w2") {
+			t.Errorf("fence-file-reloaded: %s: the list in force reaches w1: %v, w2: %v", what, reaches("w1"), reaches("w2"))
+		}
+	}
+	expect("as it was", "", []string{}, "w1")
+	mended := strings.Replace(string(first), "{w1:", "{w2:", 1)
+	warned := func() bool {
+		p.texts.look(p.conf.Current())
+		return slices.ContainsFunc(p.Status().Warnings, func(w api.Warning) bool {
+			return w.Code == "reload_needed" && strings.Contains(w.Text, "failover.fence_file")
+		})
+	}
+	if warned() {
+		t.Error("file-unread: warned of before it was written")
+	}
+	writeFiles(t, "", map[string]string{path: mended})
+	if !warned() {
+		t.Error("file-unread: no warning of a list that is not in force")
+	}
+	expect("mended", "", []string{"failover.fence_file"}, "w2")
+	if warned() {
+		t.Error("file-unread: warned of after it was read")
+	}
+	expect("the same again", "", []string{}, "w2")
+	writeFiles(t, "", map[string]string{path: "devices:\n- {name: bmc, typ: agent}\n"})
+	expect("broken", path+":2: devices[bmc].type: is missing", nil, "w2")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	expect("gone", "failover.fence_file: open "+path, nil, "w2")
+	writeFiles(t, "", map[string]string{path: mended})
+	expect("back", "", []string{}, "w2")
+
+	_, kubeconfig, _ := strings.Cut(s.o.Config.Failover.Kubeconfigs[0], "=")
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, "", map[string]string{kubeconfig: string(text) + "\n"})
+	got, err := p.Admin().Configuration.Reload()
+	if want := []string{"failover.kubeconfigs", "haconfig.kubeconfigs"}; err != nil || !slices.Equal(got.Restart, want) {
+		t.Errorf("fence-file-reloaded: a kubeconfig: to restart for %v, want %v, %v", got.Restart, want, err)
 	}
 }
 

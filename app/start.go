@@ -107,7 +107,7 @@ func (p *Peer) newSelf() *health.Self {
 		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,
 			Receivers: func() []api.Warning { return receiverWarnings(p.receivers, p.opts.Wall) },
 			Configuration: func() []api.Warning {
-				return slices.Concat(p.conf.Warnings(), p.used.warnings(), p.serving.userWarnings())
+				return slices.Concat(p.conf.Warnings(), p.used.warnings(), p.texts.warnings(), p.serving.userWarnings())
 			},
 			Ramdisks: p.serving.ramdisks.warnings},
 	}
@@ -201,7 +201,7 @@ func (p *Peer) servePeers(context.Context) error {
 	p.serving.ramdisks = p.newRamdiskPort()
 	p.self = p.newSelf()
 	p.admin = p.newAdmin()
-	p.conf.Prepare = p.prepare
+	p.conf.Prepare, p.conf.Rewritten = p.prepare, p.texts.rewritten
 	return p.port.Serve(p.peerRoutes(), p.serving.admission, p.opts.Logger)
 }
 
@@ -281,7 +281,9 @@ func (p *Peer) startServices(keys cluster.Ring) {
 	running.Go(func() { p.ballast.Run(ctx) })
 	running.Go(func() { p.serving.files.Run(ctx) })
 	running.Go(func() { p.backups.Run(ctx) })
-	running.Go(func() { p.used.Run(ctx, p.conf.Conf.Load, p.serving.lookAtUsers) })
+	running.Go(func() {
+		p.used.Run(ctx, p.conf.Conf.Load, func() { p.serving.lookAtUsers(); p.texts.look(p.conf.Current()) })
+	})
 	running.Go(func() { p.recorder.Run(ctx) })
 	if port := p.serving.ramdisks; port != nil {
 		running.Go(func() { port.Run(ctx) })

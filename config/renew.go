@@ -11,7 +11,7 @@ import (
 // were read again.
 type Renewal struct {
 	Config  Config   // to run by from now on
-	Applied []string // keys whose new value counts in it, in the order of the table
+	Applied []string // keys whose new value counts in it, in the order of the table; see Rewritten
 	Restart []string // keys whose new value counts from the next start
 	// Together is why nothing is applied although something could be: next to what
 	// has to wait for a restart it would not do. Empty mostly.
@@ -53,6 +53,21 @@ func (c Config) Renew(next Config) Renewal {
 		r.Config, r.Restart, r.Applied = c, Differing(c, next), nil
 	}
 	return r
+}
+
+// Rewritten adds keys whose files were written again, whether the path changed or not: what
+// such a file holds counts when a new value of its option would.
+func (r *Renewal) Rewritten(keys []string) {
+	for _, key := range keys {
+		o, known := Lookup(key)
+		switch {
+		case !known || slices.Contains(r.Applied, key) || slices.Contains(r.Restart, key):
+		case o.Change == AtReload && len(r.Together) == 0:
+			r.Applied = append(r.Applied, key)
+		default:
+			r.Restart = append(r.Restart, key)
+		}
+	}
 }
 
 // problemsUnlike returns what is wrong with c, or worth a warning, and with neither of

@@ -21,10 +21,13 @@ import (
 type Configuration struct {
 	Conf atomic.Pointer[config.Config] // in force; what it points to never changes
 	Load func() (config.Config, error) // nil: there is none that could be read again
-	// Prepare makes everything that another configuration needs and the one in force has
-	// not, and returns what puts it into its place, which cannot fail.
-	Prepare func(now, next config.Config) (parts []func(), err error)
-	Logger  *slog.Logger
+	// Prepare makes everything that another configuration needs because of the keys applied,
+	// and returns what puts it into its place, which cannot fail.
+	Prepare func(next config.Config, applied []string) (parts []func(), err error)
+	// Rewritten returns the keys of a configuration whose files hold another text than the
+	// one that counts.
+	Rewritten func(config.Config) (keys []string)
+	Logger    *slog.Logger
 
 	left atomic.Pointer[unapplied] // since the newest attempt to reload; nil before the first
 	mu   sync.Mutex                // one reload at a time
@@ -85,12 +88,12 @@ func (c *Configuration) Reload() (Reloaded, error) {
 
 // readAgain reads the configuration and makes what a reload puts into its place.
 func (c *Configuration) readAgain() (next config.Config, r config.Renewal, parts []func(), err error) {
-	now := c.Current()
 	if next, err = c.Load(); err != nil {
 		return next, r, nil, err
 	}
-	r = now.Renew(next)
-	parts, err = c.Prepare(now, r.Config)
+	r = c.Current().Renew(next)
+	r.Rewritten(c.Rewritten(r.Config))
+	parts, err = c.Prepare(r.Config, r.Applied)
 	return next, r, parts, err
 }
 

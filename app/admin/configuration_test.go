@@ -22,7 +22,8 @@ func TestUselessOptionsOfARunningPeer(t *testing.T) {
 	next := load("15m")
 	c := &Configuration{
 		Load: func() (config.Config, error) { return next, nil }, Logger: slog.New(slog.DiscardHandler),
-		Prepare: func(config.Config, config.Config) ([]func(), error) { return nil, nil },
+		Prepare:   func(config.Config, []string) ([]func(), error) { return nil, nil },
+		Rewritten: func(config.Config) []string { return nil },
 	}
 	first := load("15m")
 	c.Conf.Store(&first)
