@@ -206,6 +206,10 @@ func (s *Set) LoadServable() (config.Config, error) {
 func Refused(c config.Config) config.Problems {
 	found := Useless(c)
 	for _, err := range app.CheckStart(c) {
+		if problems, several := errors.AsType[config.Problems](err); several {
+			found = append(found, problems...)
+			continue
+		}
 		problem := config.Problem{What: err.Error()}
 		if key, what, cut := strings.Cut(err.Error(), ": "); cut {
 			if _, known := config.Lookup(key); known {
