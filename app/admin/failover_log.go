@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -152,6 +153,10 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 		Reason: in.Reason, Millis: s.wallMillis()}
 	switch in.To {
 	case kubestate.RemFencing.String():
+		if slices.Contains(s.Rewritten(), "failover.fence_file") { // the machine that it names may be the wrong one still
+			return Remediation{}, conflict("'trivet config check' and 'systemctl reload trivet' on every host, then release it again",
+				"failover.fence_file was changed on this host, and its peer has not read it since")
+		}
 	case kubestate.RemCancelled.String():
 		order.To = kubestate.RemCancelled
 	default:

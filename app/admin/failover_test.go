@@ -214,7 +214,7 @@ func (s *states) duty(token fencing.Token, c fsm.Command) fencing.Token {
 func kubeLog(t *testing.T) (*states, *Control) {
 	t.Helper()
 	log := newStates(t)
-	return log, &Control{State: State{Log: log, Do: log,
+	return log, &Control{State: State{Log: log, Do: log, Rewritten: func() []string { return nil },
 		Wall: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}}
 }
 
@@ -307,6 +307,26 @@ func TestRemediationsAreShownAndReleased(t *testing.T) {
 	if _, refused := kubeAnswer[Remediation](t, c, "POST", path+"/release", `{"to":"fencing"}`); refused == nil ||
 		refused.Code != api.CodeConflict {
 		t.Errorf("released twice: %v", refused)
+	}
+}
+
+// TestNothingIsFencedByTheListOfBefore: an operator who mended the mapping of a machine and did not
+// have it read again would have the wrong machine switched off once more.
+func TestNothingIsFencedByTheListOfBefore(t *testing.T) {
+	log, c := kubeLog(t)
+	duty := log.lead()
+	id := log.duty(duty, kubestate.BeginRemediation{Cluster: "prod", Node: "w1", UID: "u1", BootID: "b1", Peer: "a",
+		Reason: "silent", Millis: 1})
+	log.duty(duty, kubestate.StepRemediation{Intent: id, From: kubestate.RemIntent, To: kubestate.RemStuck,
+		Peer: "a", Reason: "contradiction: ", Millis: 2})
+	c.State.Rewritten = func() []string { return []string{"failover.fence_file"} }
+	path := "/v1/failover/remediations/" + id.String() + "/release"
+	if one, refused := kubeAnswer[Remediation](t, c, "POST", path, `{"to":"fencing"}`); refused == nil ||
+		refused.Code != api.CodeConflict || !strings.Contains(refused.Hint, "systemctl reload trivet") {
+		t.Errorf("list-of-before: %+v, %v", one, refused)
+	}
+	if one, refused := kubeAnswer[Remediation](t, c, "POST", path, `{"to":"cancelled"}`); refused != nil {
+		t.Errorf("list-of-before: it is not ended either: %+v, %v", one, refused)
 	}
 }
 

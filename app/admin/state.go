@@ -27,6 +27,8 @@ type State struct {
 	Do    api.Doer
 	Wall  func() time.Time     // for what people read in the log
 	Stale func() time.Duration // how old this peer's own view may be; below 0: nothing bounds it
+	// Rewritten returns the options whose files this peer has not read since they were changed.
+	Rewritten func() (keys []string)
 }
 
 func (s *State) routes(g *echo.Group) {
