@@ -230,14 +230,17 @@ func (f *facts) renews(n *nodeFacts) bool {
 // that a remediation would begin, or that NooBaa's pods would be deleted.
 func (j *Judge) Simulate(node string, mode Mode) (Verdict, error) {
 	f, v := j.facts()
+	set := f.settings.Mode
 	f.settings.Mode = mode
 	j.deepen(f, v)
 	n := f.find(func(n *nodeFacts) bool { return n.Name == node })
-	if n == nil {
+	switch {
+	case n == nil:
 		return Verdict{}, fmt.Errorf("cluster %s has no kube node %q", f.cluster, node)
-	}
-	if mode == ModeNooBaa {
+	case mode == ModeNooBaa:
 		return f.simulateNooBaa(n), nil
+	case set == ModeNooBaa: // it knows no device, and lacks none
+		n.devices = []string{"by failover.fence_file, which mode noobaa does not read"}
 	}
 	return f.simulate(n), nil
 }

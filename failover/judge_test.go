@@ -444,6 +444,11 @@ func TestStillAndReturned(t *testing.T) {
 			!strings.Contains(v.Would, "volumes are left alone") || len(v.Why) != 0 {
 			t.Errorf("simulate-noobaa: %+v, %v", v, err)
 		}
+		c.settings.Mode, c.judge.o.Fences = ModeNooBaa, noDeviceAtAll{}
+		if v, err := c.judge.Simulate("n3", ModeSafe); err != nil || !v.Act ||
+			!strings.Contains(v.Would, "mode noobaa does not read") {
+			t.Errorf("simulate-safe-in-noobaa: %+v, %v", v, err)
+		}
 	})
 }
 

@@ -327,6 +327,11 @@ type oneDevice struct{}
 
 func (oneDevice) For(Machine) []Device { return []Device{namedDevice("bmc")} }
 
+// noDeviceAtAll is what mode noobaa has.
+type noDeviceAtAll struct{}
+
+func (noDeviceAtAll) For(Machine) []Device { return nil }
+
 type namedDevice string
 
 func (d namedDevice) Name() string                                { return string(d) }

@@ -100,7 +100,10 @@ func (k *KubeNodes) Simulate(ctx context.Context, cluster, node, mode string) (S
 	if err != nil {
 		return Simulation{}, err
 	}
-	settings := k.Controller.Settings()
+	settings, unread := k.Controller.Settings(), ""
+	if settings.Mode == failover.ModeNooBaa && mode == string(failover.ModeSafe) {
+		unread = "which fence devices reach it: mode noobaa does not read failover.fence_file"
+	}
 	settings.Mode = cmp.Or(failover.Mode(mode), settings.Mode)
 	d, err := k.Controller.Simulate(name, node, settings.Mode)
 	if err != nil {
@@ -113,7 +116,7 @@ func (k *KubeNodes) Simulate(ctx context.Context, cluster, node, mode string) (S
 			out.Devices = append(out.Devices, device.Name())
 		}
 	}
-	out.Problem = api.ErrorText(k.survey(ctx, k.cluster(name), settings, &out))
+	out.Problem = cmp.Or(api.ErrorText(k.survey(ctx, k.cluster(name), settings, &out)), unread)
 	return out, nil
 }
 
@@ -223,16 +226,16 @@ func (k *KubeNodes) Power(ctx context.Context, cluster, node string, order *Powe
 	return out, nil
 }
 
-// recorded finds the cluster of a kube node, also on a peer that watches none.
+// recorded finds the cluster of a kube node, also on a peer that watches none. The log has those
+// alone that were Ready once.
 func (k *KubeNodes) recorded(cluster, node string) (string, error) {
-	v := k.Store.View()
 	var found []string
 	for _, c := range k.Clusters {
-		if cluster == c.Name() {
-			return cluster, nil // whether there is such a kube node the API server says
+		if cluster == c.Name() || cluster == AnyCluster && len(k.Clusters) == 1 {
+			return c.Name(), nil // whether there is such a kube node the API server says
 		}
 		if cluster == AnyCluster &&
-			slices.ContainsFunc(v.KubeNodes(c.Name()), func(n kubestate.Node) bool { return n.Name == node }) {
+			slices.ContainsFunc(k.Store.View().KubeNodes(c.Name()), func(n kubestate.Node) bool { return n.Name == node }) {
 			found = append(found, c.Name())
 		}
 	}

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,5 +46,39 @@ func TestDetachedMachineIsSwitchedOnByHand(t *testing.T) {
 	}
 	if err := inHand(log.View(), failover.Machine{Cluster: "lab", Node: "w1"}, PowerOff); err != nil {
 		t.Errorf("on-by-hand: a kube node of another cluster: %v", err)
+	}
+}
+
+// oneCluster has a kube node that was never Ready, w9, of which the log has nothing.
+type oneCluster struct{ failover.Cluster }
+
+func (oneCluster) Name() string { return "prod" }
+
+func (oneCluster) Node(_ context.Context, name string) (failover.Node, error) {
+	if name != "w9" {
+		return failover.Node{}, fmt.Errorf("no such Node: %w", failover.ErrGone)
+	}
+	return failover.Node{Name: name, UID: "u9"}, nil
+}
+
+type noDevices struct{}
+
+func (noDevices) For(failover.Machine) []failover.Device { return nil }
+
+// TestPowerOfANodeThatWasNeverReady: where one cluster is configured, its API server says whether there
+// is such a kube node, as for CLUSTER/NODE.
+func TestPowerOfANodeThatWasNeverReady(t *testing.T) {
+	defer func() {
+		if went := recover(); went != nil {
+			t.Errorf("never-ready: it was looked for in the log: %v", went)
+		}
+	}()
+	k := &KubeNodes{Here: &Here{}, Controller: failover.NewController(failover.ControllerOptions{}),
+		Clusters: []failover.Cluster{oneCluster{}}, Fences: noDevices{}}
+	if out, err := k.Power(t.Context(), AnyCluster, "w9", nil); err != nil || out.Cluster != "prod" || out.Note != "" {
+		t.Errorf("never-ready: %+v, %v", out, err)
+	}
+	if _, err := k.Power(t.Context(), AnyCluster, "w8", nil); api.Refusal(err).Code != api.CodeNotFound {
+		t.Errorf("never-ready: one that is none: %v", err)
 	}
 }
