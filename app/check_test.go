@@ -52,11 +52,14 @@ func TestWhatAStartRefusesIsFoundBefore(t *testing.T) {
 		{"a file of devices that is missing", func(conf *config.Config) {
 			conf.Failover.Mode, conf.Failover.FenceFile = config.FailoverSafe, "/missing"
 		}, ""},
-		{"a damaged file of devices", fences("devices:\n- {name: bmc, typ: agent}\n"), "fence.yaml:2: devices[bmc].type: is missing"},
+		{"a damaged file of devices", fences("devices:\n- {name: bmc, typ: agent}\n"),
+			"fence.yaml:2: devices[bmc].type: is missing"},
 		{"an agent that is not installed",
-			fences("devices:\n- {name: a, type: agent, program: /missing, nodes: {w1: {ip: 192.0.2.1}}}\n"), "devices[a].program: "},
+			fences("devices:\n- {name: a, type: agent, program: /missing, nodes: {w1: {ip: 192.0.2.1}}}\n"),
+			"devices[a].program: "},
 		{"a password of a device that is missing", fences(redfish), ""},
-		{"a damaged file of devices, whose password is missing", fences(redfish + "  typ: x\n"), "fence.yaml:8: devices[r].typ: "},
+		{"a damaged file of devices, whose password is missing", fences(redfish + "  typ: x\n"),
+			"fence.yaml:8: devices[r].typ: "},
 		{"a damaged kubeconfig", func(conf *config.Config) {
 			conf.Failover.Mode, conf.Failover.Kubeconfigs = config.FailoverNooBaa, []string{"prod=" + kubeconfig}
 		}, "failover.kubeconfigs: kubeconfig " + kubeconfig},

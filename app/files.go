@@ -319,7 +319,8 @@ func (t *fileTexts) warnings() []api.Warning {
 		return nil
 	}
 	return []api.Warning{{Code: "reload_needed",
-		Text:   "files of these options were changed, and this peer runs with what it read before: " + strings.Join(t.unread, ", "),
+		Text: "files of these options were changed, and this peer runs with what it read before: " +
+			strings.Join(t.unread, ", "),
 		Remedy: "'trivet config check', then 'systemctl reload trivet'"}}
 }
 

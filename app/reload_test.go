@@ -275,8 +275,13 @@ func TestReloadTakesRewrittenFiles(t *testing.T) {
 	expect("gone", "failover.fence_file: open "+path, nil, "w2")
 	writeFiles(t, "", map[string]string{path: mended})
 	expect("back", "", []string{}, "w2")
+	wantKubeconfigNamed(t, p, s.o.Config)
+}
 
-	_, kubeconfig, _ := strings.Cut(s.o.Config.Failover.Kubeconfigs[0], "=")
+// wantKubeconfigNamed changes a kubeconfig, which is read at the start alone.
+func wantKubeconfigNamed(t *testing.T, p *Peer, conf config.Config) {
+	t.Helper()
+	_, kubeconfig, _ := strings.Cut(conf.Failover.Kubeconfigs[0], "=")
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -234,12 +234,13 @@ func (j *Judge) Simulate(node string, mode Mode) (Verdict, error) {
 	f.settings.Mode = mode
 	j.deepen(f, v)
 	n := f.find(func(n *nodeFacts) bool { return n.Name == node })
-	switch {
-	case n == nil:
+	if n == nil {
 		return Verdict{}, fmt.Errorf("cluster %s has no kube node %q", f.cluster, node)
-	case mode == ModeNooBaa:
+	}
+	if mode == ModeNooBaa {
 		return f.simulateNooBaa(n), nil
-	case set == ModeNooBaa: // it knows no device, and lacks none
+	}
+	if set == ModeNooBaa { // it knows no device, and lacks none
 		n.devices = []string{"by failover.fence_file, which mode noobaa does not read"}
 	}
 	return f.simulate(n), nil

@@ -154,7 +154,8 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 	switch in.To {
 	case kubestate.RemFencing.String():
 		if slices.Contains(s.Rewritten(), "failover.fence_file") { // the machine that it names may be the wrong one still
-			return Remediation{}, conflict("'trivet config check' and 'systemctl reload trivet' on every host, then release it again",
+			return Remediation{}, conflict(
+				"'trivet config check' and 'systemctl reload trivet' on every host, then release it again",
 				"failover.fence_file was changed on this host, and its peer has not read it since")
 		}
 	case kubestate.RemCancelled.String():

@@ -29,7 +29,8 @@ func warningCodes() []string {
 		"keystone_away",
 		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list",
 		"peer_silent", "peer_unreachable", "ramdisk_endpoint_away", "ramdisks_refused", "receiver_behind", "refuses_to_lead",
-		"reload_needed", "restart_needed", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "two_voters", "useless_options",
+		"reload_needed", "restart_needed", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "two_voters",
+		"useless_options",
 	}
 }
 
