@@ -255,6 +255,9 @@ func (h *hand) Knock(ctx context.Context, target string) (heard Heard) {
 
 // For implements Fences.
 func (h *hand) For(m Machine) []Device {
+	if h.w.strips != nil {
+		return []Device{group{strip{h, "strip-a", m.Node}, strip{h, "strip-b", m.Node}}}
+	}
 	return []Device{bmc{h, "bmc", m.Node}, bmc{h, "pdu", m.Node}}
 }
 

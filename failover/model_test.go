@@ -56,6 +56,7 @@ type world struct {
 	hands    []*hand
 	reports  []string // events that no command records
 	unnamed  bool     // the next leader's configuration does not name the cluster
+	strips   *strips  // that feed all machines; nil: each has a BMC and an outlet
 	opened   []bool   // by leaders whose mode is off: when the cluster was opened, and closed
 }
 

@@ -1,6 +1,9 @@
 package failover
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Power is whether a machine is on.
 type Power uint8
@@ -86,6 +89,39 @@ type Comparer interface {
 type Asker interface {
 	// Asks reports whether it does. It may be called concurrently.
 	Asks() bool
+}
+
+// Grouped is a Device that is several, which feed the same machines.
+type Grouped interface {
+	// Members returns them, each with the name that the configuration gives it. It may be
+	// called concurrently.
+	Members() []Device
+}
+
+// Members returns the members of a device, or the device itself if it is one alone.
+func Members(d Device) []Device {
+	if g, several := d.(Grouped); several {
+		return g.Members()
+	}
+	return []Device{d}
+}
+
+// everySupply asks whether a machine is on by all of its supplies: of a group one member that
+// is on has it run, on that supply alone. It is off here if one of them says off.
+func everySupply(ctx context.Context, d Device, m Machine) (Power, error) {
+	power := PowerOn
+	var failed error
+	for _, one := range Members(d) {
+		p, err := one.Power(ctx, m)
+		failed = errors.Join(failed, err)
+		switch {
+		case err != nil || p == PowerUnknown:
+			power = PowerUnknown
+		case p == PowerOff && power == PowerOn:
+			power = PowerOff
+		}
+	}
+	return power, failed
 }
 
 // asks reports whether a device that is only asked asks the machine.

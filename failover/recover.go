@@ -75,6 +75,7 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	}
 	t.refuse(m.UID)
 	power, err := t.switchOn(ctx, m)
+	t.ons.failed = err != nil
 	var unproven errUnproven
 	var withheld errWithheld
 	switch {
@@ -121,7 +122,7 @@ func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, 
 	defer cancel()
 	asked := t.machine
 	asked.AskOnly = true
-	power, err := d.Power(limited, asked)
+	power, err := everySupply(limited, d, asked)
 	switch {
 	case err != nil:
 		return power, err
@@ -253,4 +254,33 @@ func (t *target) tidy(ctx context.Context, m kubestate.Remediation) {
 	if err := t.clearMarks(ctx, m.Node); err != nil && ctx.Err() == nil {
 		t.log.Info("remove taints of cancelled remediation failed; the next sweep retries", "kube_node", m.Node, "err", err)
 	}
+}
+
+// tellHalfOff says of a remediation that has ended by which devices of several members the power
+// was switched and not seen to be all off or all on since: the machine may run without one of
+// its supplies.
+func (t *target) tellHalfOff(ctx context.Context, m kubestate.Remediation) {
+	var names []string
+	add := func(name string) {
+		if d, known := t.device(name); known && len(Members(d)) > 1 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range slices.Backward(m.Steps) {
+		if s.State == kubestate.RemOff {
+			break
+		}
+		add(s.Device)
+	}
+	if t.ons.failed && !t.ons.over { // what is over was seen to be on, or told
+		add(m.Device)
+	}
+	if len(names) == 0 {
+		return
+	}
+	why := fmt.Sprintf("its power was switched by fence device %s, and it may run without one of its supplies: look with "+
+		"'trivet failover test-fence %s/%s', and switch it on with --on", strings.Join(names, ", "), m.Cluster, m.Node)
+	t.log.Warn("remediation ended, and a supply of its machine may be off", "kube_node", m.Node, "intent", m.Intent, "why",
+		why)
+	t.writeEvent(ctx, Node{Name: m.Node, UID: m.UID}, "Warning", "FailoverHalfOff", why)
 }

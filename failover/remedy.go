@@ -68,6 +68,7 @@ func (r *remedy) workUntilEnded(ctx context.Context) {
 		if m.State.Ended() {
 			r.refuse(m.UID)
 			r.target.tidy(ctx, m)
+			r.target.tellHalfOff(ctx, m)
 			return
 		}
 		r.enter(m)

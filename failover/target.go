@@ -29,6 +29,8 @@ type powerOns struct {
 	tries int
 	next  time.Time // not before
 	over  bool      // it is on, or was tried often enough
+	// failed says that the newest try failed, maybe at one member of the device alone.
+	failed bool
 	// earlier says that an earlier leadership came as far, and may have done so: no step of the
 	// log tells whether it has.
 	earlier bool

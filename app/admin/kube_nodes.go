@@ -217,13 +217,36 @@ func (k *KubeNodes) Power(ctx context.Context, cluster, node string, order *Powe
 		return k.order(ctx, out, m, devices, *order)
 	}
 	m.AskOnly = true
-	out.Devices = make([]DevicePower, len(devices))
+	rows := make([][]DevicePower, len(devices))
 	var asked sync.WaitGroup
 	for i, d := range devices {
-		asked.Go(func() { out.Devices[i] = askPower(ctx, d, m) })
+		asked.Go(func() { rows[i] = askMembers(ctx, d, m) })
 	}
 	asked.Wait()
+	out.Devices = append(out.Devices, slices.Concat(rows...)...)
 	return out, nil
+}
+
+// askMembers asks every member of a device, also after one says on: the machine is switched
+// off only if each of them does as it is told.
+func askMembers(ctx context.Context, d failover.Device, m failover.Machine) []DevicePower {
+	members := failover.Members(d)
+	rows := make([]DevicePower, len(members))
+	var asked sync.WaitGroup
+	for i, one := range members {
+		asked.Go(func() { rows[i] = askPower(ctx, one, m) })
+	}
+	asked.Wait()
+	on, off := failover.PowerOn.String(), failover.PowerOff.String()
+	if runs := slices.ContainsFunc(rows, func(r DevicePower) bool { return r.Power == on }); runs {
+		for i := range rows {
+			if rows[i].Power == off {
+				rows[i].Error = fmt.Sprintf("it is off while another member of %s is on: the machine lacks a supply; "+
+					"'trivet failover test-fence %s/%s --on --device %s' switches it on", d.Name(), m.Cluster, m.Node, rows[i].Device)
+			}
+		}
+	}
+	return rows
 }
 
 // recorded finds the cluster of a kube node, also on a peer that watches none. The log has those
@@ -285,6 +308,9 @@ func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machin
 	if err := inHand(k.Store.View(), m, o.Power); err != nil {
 		return out, err
 	}
+	for _, d := range slices.Clone(devices) {
+		devices = append(devices, failover.Members(d)...)
+	}
 	at := slices.IndexFunc(devices, func(d failover.Device) bool { return o.Device == "" || d.Name() == o.Device })
 	if at < 0 {
 		return out, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
@@ -312,14 +338,19 @@ func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machin
 	return out, nil
 }
 
-// awaitPower looks at a machine until it is as it was ordered to be, or for
-// switchLimit.
+// awaitPower looks at a machine until it is as it was ordered to be by each member of the
+// device, or for switchLimit.
 func awaitPower(ctx context.Context, d failover.Device, m failover.Machine, want failover.Power) DevicePower {
 	ctx, cancel := context.WithTimeout(ctx, switchLimit)
 	defer cancel()
 	for {
-		row := askPower(ctx, d, m)
-		if row.Power == want.String() {
+		var row DevicePower
+		late := slices.ContainsFunc(failover.Members(d), func(one failover.Device) bool {
+			row = askPower(ctx, one, m)
+			return row.Power != want.String()
+		})
+		if !late {
+			row.Device = d.Name()
 			return row
 		}
 		if !pace.Wait(ctx, switchLook) {

@@ -2,9 +2,11 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/failover"
@@ -81,4 +83,64 @@ func TestPowerOfANodeThatWasNeverReady(t *testing.T) {
 	if _, err := k.Power(t.Context(), AnyCluster, "w8", nil); api.Refusal(err).Code != api.CodeNotFound {
 		t.Errorf("never-ready: one that is none: %v", err)
 	}
+}
+
+// fakeStrip is a power strip that reads one thing.
+type fakeStrip struct {
+	failover.Device
+	name  string
+	power failover.Power
+	err   error
+}
+
+func (s fakeStrip) Name() string { return s.name }
+func (s fakeStrip) Power(context.Context, failover.Machine) (failover.Power, error) {
+	return s.power, s.err
+}
+
+// fakeStrips are several as one device, which is on as soon as the first is.
+type fakeStrips []fakeStrip
+
+func (g fakeStrips) Name() string { return "strips" }
+func (g fakeStrips) Members() (out []failover.Device) {
+	for _, s := range g {
+		out = append(out, s)
+	}
+	return out
+}
+func (g fakeStrips) Power(ctx context.Context, m failover.Machine) (failover.Power, error) {
+	return g[0].Power(ctx, m)
+}
+func (fakeStrips) Off(context.Context, failover.Machine) error { return nil }
+func (fakeStrips) On(context.Context, failover.Machine) error  { return nil }
+
+// A machine is switched off by all of its power strips: each of them has a row of its own, also
+// after one of them says on.
+func TestEveryPowerStripIsAsked(t *testing.T) {
+	m := failover.Machine{Cluster: "prod", Node: "w1", AskOnly: true}
+	on, off := fakeStrip{name: "a", power: failover.PowerOn}, fakeStrip{name: "b", power: failover.PowerOff}
+	mute := fakeStrip{name: "b", err: errors.New("no route to host")}
+	for want, second := range map[string]fakeStrip{
+		"no route to host": mute,
+		"'trivet failover test-fence prod/w1 --on --device b' switches it on": off,
+		"": {name: "b", power: failover.PowerOn},
+	} {
+		rows := askMembers(t.Context(), fakeStrips{on, second}, m)
+		if len(rows) != 2 || rows[0].Device != "a" || rows[0].Error != "" || rows[1].Device != "b" ||
+			!strings.Contains(rows[1].Error, want) || (rows[1].Error == "") != (want == "") {
+			t.Errorf("every-strip: %+v, want %q of the second", rows, want)
+		}
+	}
+	if rows := askMembers(t.Context(), off, m); len(rows) != 1 || rows[0].Power != "off" || rows[0].Error != "" {
+		t.Errorf("every-strip: of one alone %+v", rows)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if row := awaitPower(t.Context(), fakeStrips{on, off}, m, failover.PowerOn); row.Device != "b" || row.Error == "" {
+			t.Errorf("every-strip: switched on, and the second stays off: %+v", row)
+		}
+		off.name = "a"
+		if row := awaitPower(t.Context(), fakeStrips{off, off}, m, failover.PowerOff); row.Device != "strips" || row.Error != "" {
+			t.Errorf("every-strip: switched off: %+v", row)
+		}
+	})
 }

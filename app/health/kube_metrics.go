@@ -109,10 +109,13 @@ type countedFences struct {
 
 // For implements failover.Fences.
 func (f countedFences) For(m failover.Machine) []failover.Device {
-	devices := f.Fences.For(m)
+	return f.figures.counted(f.Fences.For(m))
+}
+
+func (f *KubeFigures) counted(devices []failover.Device) []failover.Device {
 	out := make([]failover.Device, len(devices))
 	for i, d := range devices {
-		out[i] = countedDevice{d, f.figures}
+		out[i] = countedDevice{d, f}
 	}
 	return out
 }
@@ -145,6 +148,14 @@ func (d countedDevice) On(ctx context.Context, m failover.Machine) error {
 	err := d.Device.On(ctx, m)
 	d.count("on", err)
 	return err
+}
+
+// Members implements failover.Grouped.
+func (d countedDevice) Members() []failover.Device {
+	if _, several := d.Device.(failover.Grouped); !several {
+		return []failover.Device{d}
+	}
+	return d.figures.counted(failover.Members(d.Device))
 }
 
 // Asks implements failover.Asker.

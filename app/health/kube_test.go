@@ -207,3 +207,20 @@ func (d oneDevice) Power(context.Context, failover.Machine) (failover.Power, err
 }
 func (d oneDevice) Off(context.Context, failover.Machine) error { return d.err }
 func (d oneDevice) On(context.Context, failover.Machine) error  { return d.err }
+
+// pair is a device of two members.
+type pair struct{ failover.Device }
+
+func (pair) Members() []failover.Device {
+	return append(someFences{}.For(failover.Machine{}), someFences{}.For(failover.Machine{})...)
+}
+
+func TestCountedDeviceHasItsMembers(t *testing.T) {
+	of := NewKubeFigures()
+	for d, want := range map[failover.Device]int{pair{}: 2, someFences{}.For(failover.Machine{})[0]: 1} {
+		members := failover.Members(countedDevice{d, of})
+		if _, counted := members[0].(countedDevice); len(members) != want || !counted {
+			t.Errorf("members: a device of %d that is counted has %d, counted: %v", want, len(members), counted)
+		}
+	}
+}

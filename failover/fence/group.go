@@ -18,12 +18,21 @@ type group struct {
 }
 
 var (
-	_ failover.Device = (*group)(nil)
-	_ failover.Asker  = (*group)(nil)
+	_ failover.Device  = (*group)(nil)
+	_ failover.Asker   = (*group)(nil)
+	_ failover.Grouped = (*group)(nil)
 )
 
 // Name implements failover.Device.
 func (g *group) Name() string { return g.name }
+
+// Members implements failover.Grouped.
+func (g *group) Members() (out []failover.Device) {
+	for _, d := range g.members {
+		out = append(out, d)
+	}
+	return out
+}
 
 // Power implements failover.Device: off if all members say off, on if one says on.
 // A member that fails makes it unknown, unless another one says on.

@@ -87,6 +87,9 @@ func TestIronicIsNotBelievedFromMemory(t *testing.T) {
 		if strips := (&group{members: []*device{bmc, d}}); d.Asks() || strips.Asks() || !bmc.Asks() {
 			t.Error("remembered: an off that Ironic, or a device of a group, remembers counts as asked")
 		}
+		if strips := (&group{members: []*device{bmc, d}}); len(failover.Members(strips)) != 2 {
+			t.Errorf("members: of a group of two devices there are %d", len(failover.Members(strips)))
+		}
 		power, err := d.Power(t.Context(), worker())
 		if real, _ := f.truth(); power != failover.PowerOff || err != nil || real != ironicOff {
 			t.Errorf("said to be %s (%v), and is %s", power, err, real)
