@@ -228,9 +228,13 @@ const (
 // begins, would be one too many next to those that go before it.
 func (s *clusterController) bearable(ctx context.Context, node, uid string, m *kubestate.Remediation) error {
 	v, _ := s.o.Log.Changed()
-	if !slices.ContainsFunc(v.Remediations(), func(r kubestate.Remediation) bool {
-		return r.Cluster == s.cluster.Name() && goesBefore(r, uid, m)
-	}) {
+	before, moving := false, false
+	for _, r := range v.Remediations() {
+		if r.Cluster == s.cluster.Name() && goesBefore(r, uid, m) {
+			before, moving = true, moving || movesPods(r, v.Now())
+		}
+	}
+	if !before {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
@@ -243,12 +247,35 @@ func (s *clusterController) bearable(ctx context.Context, node, uid string, m *k
 	if err != nil {
 		return fmt.Errorf("another kube node is being remedied, and the PodDisruptionBudgets cannot be read: %w", err)
 	}
-	if len(budgets) > 0 {
+	var names []string
+	for _, b := range budgets {
+		if moving || b.Missing > 0 {
+			names = append(names, b.Name)
+		}
+	}
+	if len(names) > 0 {
 		return fmt.Errorf(
 			"another kube node is being remedied, and no further disruption is allowed by PodDisruptionBudget %s",
-			strings.Join(budgets, ", "))
+			strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// settledAfter is how long a remediation has to wait at one step until each of its pods counts
+// as missing in its budgets: Kubernetes has called the pods of a silent machine not Ready, or
+// made those again that were deleted.
+const settledAfter = 45 * time.Second
+
+// movesPods reports whether a budget may not show yet what the remediation of a kube node takes
+// from it. Until then each budget that allows nothing holds the next kube node; after it those
+// do that lack a pod elsewhere: a machine that waits for its repair does not hold others
+// because of budgets that their own pods exhaust, or that never allow anything.
+func movesPods(r kubestate.Remediation, now fsm.Time) bool {
+	switch r.State {
+	case kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted:
+		return true
+	}
+	return now.Sub(r.Since) < settledAfter
 }
 
 // refuse keeps why a remediation was not begun, or waits, nothing if it goes on. It logs

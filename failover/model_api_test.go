@@ -249,12 +249,14 @@ func (h *hand) Attachments(ctx context.Context, node string) (names []string, er
 }
 
 // Disrupted implements PodStore.
-func (h *hand) Disrupted(ctx context.Context, _ []Pod) (names []string, err error) {
+func (h *hand) Disrupted(ctx context.Context, _ []Pod) (budgets []Budget, err error) {
 	err = h.ask(ctx, "list poddisruptionbudgets", func() error {
-		names = h.w.trouble.exhausted
+		for _, name := range h.w.trouble.exhausted {
+			budgets = append(budgets, Budget{Name: name, Missing: h.w.trouble.missing})
+		}
 		return nil
 	})
-	return names, err
+	return budgets, err
 }
 
 // Tell implements NodeWriter. Events are for people; no test stops at one.

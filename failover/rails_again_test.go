@@ -93,8 +93,10 @@ func lateRails() []lateRail {
 func lateBudgets() []lateRail {
 	return []lateRail{
 		{name: "budget", says: "no further disruption is allowed by PodDisruptionBudget pdb", othersFirst: true,
-			forbid: func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = []string{"pdb"} }) },
-			lift:   func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = nil }) }},
+			forbid: func(w *world, _ *Settings) {
+				w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"pdb"}, 1 })
+			},
+			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = nil }) }},
 		{name: "budgets that cannot be read", says: "the PodDisruptionBudgets cannot be read", othersFirst: true,
 			forbid: func(w *world, _ *Settings) {
 				w.with(func() { w.trouble.forbidden = "list poddisruptionbudgets" })
@@ -413,7 +415,7 @@ func TestTwoThatDiedTogetherDoNotWaitForEachOther(t *testing.T) {
 		w.cutPower("n1", "n2")
 		w.comesTo("n1", kubestate.RemStuck)
 		w.comesTo("n2", kubestate.RemStuck)
-		w.with(func() { w.trouble.exhausted = []string{"pdb"} })
+		w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"pdb"}, 1 })
 		w.fault("n1", "")
 		w.fault("n2", "")
 		w.until("one has recovered", 10*time.Minute, func() bool {

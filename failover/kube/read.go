@@ -7,10 +7,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -24,6 +22,7 @@ const (
 	maxPods        = 2_500   // of one Node; Kubernetes supports 110
 	maxAttachments = 100_000 // of the cluster, as they cannot be asked for by Node
 	maxBudgets     = 20_000  // of the cluster
+	maxNamespaced  = 50_000  // pods of a namespace
 )
 
 // Node implements failover.NodeReader.
@@ -73,7 +72,7 @@ func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error)
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var pods []failover.Pod
-	err := list{c.core, "pods", "pods", maxPods}.each(ctx, fields.OneTermEqualSelector("spec.nodeName", node),
+	err := list{client: c.core, resource: "pods", called: "pods", most: maxPods}.each(ctx, fields.OneTermEqualSelector("spec.nodeName", node),
 		func() paged {
 			var page corev1.PodList
 			return paged{&page, &page, func() int {
@@ -91,7 +90,7 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var names []string
-	err := list{c.storage, "volumeattachments", "volumeattachments.storage.k8s.io", maxAttachments}.each(ctx,
+	err := list{client: c.storage, resource: "volumeattachments", called: "volumeattachments.storage.k8s.io", most: maxAttachments}.each(ctx,
 		fields.Everything(), func() paged {
 			var page attachmentList
 			return paged{&page, &page.Metadata, func() int {
@@ -118,55 +117,13 @@ type attachmentList struct {
 	} `json:"items"`
 }
 
-// Disrupted implements failover.PodStore. The names are namespace/name.
-func (c *Cluster) Disrupted(ctx context.Context, pods []failover.Pod) ([]string, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	var names []string
-	var strange error
-	err := list{c.policy, "poddisruptionbudgets", "poddisruptionbudgets.policy", maxBudgets}.each(ctx, fields.Everything(),
-		func() paged {
-			var page policyv1.PodDisruptionBudgetList
-			return paged{&page, &page, func() int {
-				for i := range page.Items {
-					hit, err := exhausted(&page.Items[i], pods)
-					if err != nil && strange == nil {
-						strange = err
-					}
-					if hit {
-						names = append(names, page.Items[i].Namespace+"/"+page.Items[i].Name)
-					}
-				}
-				return len(page.Items)
-			}}
-		})
-	if err == nil {
-		err = strange
-	}
-	slices.Sort(names)
-	return names, err
-}
-
-// exhausted reports whether a budget has nothing left and selects one of the pods.
-func exhausted(b *policyv1.PodDisruptionBudget, pods []failover.Pod) (bool, error) {
-	if b.Status.DisruptionsAllowed > 0 {
-		return false, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector) // none selects nothing, an empty one everything
-	if err != nil {
-		return false, fmt.Errorf("selector of the PodDisruptionBudget %s/%s: %w", b.Namespace, b.Name, err)
-	}
-	return slices.ContainsFunc(pods, func(p failover.Pod) bool {
-		return p.Namespace == b.Namespace && selector.Matches(labels.Set(p.Labels))
-	}), nil
-}
-
 // list is a resource that is read page by page.
 type list struct {
-	client   *rest.RESTClient
-	resource string
-	called   string // with its group, for errors
-	most     int    // objects
+	client    *rest.RESTClient
+	namespace string // "" for all
+	resource  string
+	called    string // with its group, for errors
+	most      int    // objects
 }
 
 // paged is one page to be read into, and what shall happen then; see returns how
@@ -182,7 +139,7 @@ func (l list) each(ctx context.Context, selector fields.Selector, fresh func() p
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
 	for count := 0; ; {
 		page := fresh()
-		request := l.client.Get().Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec)
+		request := l.client.Get().Namespace(l.namespace).Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec)
 		var err error
 		if object, ok := page.into.(runtime.Object); ok {
 			err = request.MaxRetries(0).Do(ctx).Into(object)

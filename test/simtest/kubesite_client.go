@@ -269,14 +269,14 @@ func (c *kubeClient) Attachments(ctx context.Context, node string) (names []stri
 }
 
 // Disrupted implements failover.Writer: there is one budget, of all pods.
-func (c *kubeClient) Disrupted(ctx context.Context, _ []failover.Pod) (names []string, err error) {
+func (c *kubeClient) Disrupted(ctx context.Context, _ []failover.Pod) (all []failover.Budget, err error) {
 	err = c.read(ctx, "list poddisruptionbudgets", "", func() error {
 		if !c.k.exhausted.IsZero() {
-			names = []string{"pdb"}
+			all = []failover.Budget{{Name: "pdb", Missing: 1}}
 		}
 		return nil
 	})
-	return names, err
+	return all, err
 }
 
 // Tell implements failover.Writer.

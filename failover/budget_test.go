@@ -1,0 +1,66 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+)
+
+// A machine that waits for its repair, or that no device can switch off, does not hold another
+// that dies because of a budget that lacks nothing but that one's own pods. One that lacks a pod
+// elsewhere holds it, for as long as it does.
+func TestBudgetWhileAnotherMachineWaits(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		state   kubestate.State // in which n1 waits
+		missing int
+	}{
+		{"repair", kubestate.RemDetached, 0},
+		{"no device", kubestate.RemStuck, 0},
+		{"repair, and a pod is on the move", kubestate.RemDetached, 1},
+		{"no device, and a pod is missing", kubestate.RemStuck, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				if row.state == kubestate.RemStuck {
+					w.fault("n1", bothCannot)
+				}
+				w.cutPower("n1")
+				w.comesTo("n1", row.state)
+				w.pass(20 * time.Minute)
+				w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"db/primary"}, row.missing })
+				w.cutPower("n2")
+				w.pass(5 * time.Minute)
+				if offs := w.count("off", "n2"); (offs > 0) != (row.missing == 0) {
+					t.Errorf("own-budget: %d power-offs of n2, and its budget lacks %d pods elsewhere\n%s", offs, row.missing,
+						w.story())
+				}
+				w.with(func() { w.trouble.missing = 0 })
+				w.comesTo("n2", kubestate.RemDetached)
+			})
+		})
+	}
+}
+
+// Until the pods of the first machine count in the budgets, one that allows nothing holds the
+// second, also if nothing of it seems to be missing elsewhere.
+func TestBudgetWhilePodsMove(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.with(func() { w.trouble.exhausted = []string{"db/primary"} })
+		w.cutPower("n1", "n2")
+		w.pass(time.Minute)
+		a, b := w.count("off", "n1"), w.count("off", "n2")
+		if (a > 0) == (b > 0) {
+			t.Errorf("moving-pods: %d and %d power-offs of two that died together, want one of one\n%s", a, b, w.story())
+		}
+		w.pass(time.Minute)
+		if w.count("off", "n1") == 0 || w.count("off", "n2") == 0 {
+			t.Errorf("moving-pods: the second one waits on though nothing is missing elsewhere\n%s", w.story())
+		}
+	})
+}
