@@ -7,6 +7,22 @@ import (
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
+// lateBudgets are those that are asked while another kube node is being remedied.
+func lateBudgets() []lateRail {
+	return []lateRail{
+		{name: "budget", says: "no further disruption is allowed by PodDisruptionBudget pdb", othersFirst: true,
+			forbid: func(w *world, _ *Settings) {
+				w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"pdb"}, 1 })
+			},
+			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = nil }) }},
+		{name: "budgets that cannot be read", says: "the PodDisruptionBudgets cannot be read", othersFirst: true,
+			forbid: func(w *world, _ *Settings) {
+				w.with(func() { w.trouble.forbidden = "list poddisruptionbudgets" })
+			},
+			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.forbidden = "" }) }},
+	}
+}
+
 // A machine that waits for its repair, or that no device can switch off, does not hold another
 // that dies because of a budget that lacks nothing but that one's own pods. One that lacks a pod
 // elsewhere holds it, for as long as it does.

@@ -89,22 +89,6 @@ func lateRails() []lateRail {
 	}
 }
 
-// lateBudgets are those that are asked while another kube node is being remedied.
-func lateBudgets() []lateRail {
-	return []lateRail{
-		{name: "budget", says: "no further disruption is allowed by PodDisruptionBudget pdb", othersFirst: true,
-			forbid: func(w *world, _ *Settings) {
-				w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"pdb"}, 1 })
-			},
-			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = nil }) }},
-		{name: "budgets that cannot be read", says: "the PodDisruptionBudgets cannot be read", othersFirst: true,
-			forbid: func(w *world, _ *Settings) {
-				w.with(func() { w.trouble.forbidden = "list poddisruptionbudgets" })
-			},
-			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.forbidden = "" }) }},
-	}
-}
-
 // A guard rail that begins to forbid after a remediation has begun, at any step before
 // its machine was off, holds its command under the leader that began it and under the
 // next one; its reason is what the verdict says; and without it the work goes on.

@@ -280,7 +280,7 @@ func (t *target) tellHalfOff(ctx context.Context, m kubestate.Remediation) {
 	}
 	why := fmt.Sprintf("its power was switched by fence device %s, and it may run without one of its supplies: look with "+
 		"'trivet failover test-fence %s/%s', and switch it on with --on", strings.Join(names, ", "), m.Cluster, m.Node)
-	t.log.Warn("remediation ended, and a supply of its machine may be off", "kube_node", m.Node, "intent", m.Intent, "why",
-		why)
+	t.log.Warn("remediation ended, and a supply of its machine may be off", "kube_node", m.Node, "intent", m.Intent,
+		"reason", why)
 	t.writeEvent(ctx, Node{Name: m.Node, UID: m.UID}, "Warning", "FailoverHalfOff", why)
 }

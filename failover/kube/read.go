@@ -72,8 +72,8 @@ func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error)
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var pods []failover.Pod
-	err := list{client: c.core, resource: "pods", called: "pods", most: maxPods}.each(ctx, fields.OneTermEqualSelector("spec.nodeName", node),
-		func() paged {
+	err := list{client: c.core, resource: "pods", called: "pods", most: maxPods}.each(ctx,
+		fields.OneTermEqualSelector("spec.nodeName", node), func() paged {
 			var page corev1.PodList
 			return paged{&page, &page, func() int {
 				for i := range page.Items {
@@ -90,7 +90,8 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var names []string
-	err := list{client: c.storage, resource: "volumeattachments", called: "volumeattachments.storage.k8s.io", most: maxAttachments}.each(ctx,
+	err := list{client: c.storage, resource: "volumeattachments", called: "volumeattachments.storage.k8s.io",
+		most: maxAttachments}.each(ctx,
 		fields.Everything(), func() paged {
 			var page attachmentList
 			return paged{&page, &page.Metadata, func() int {

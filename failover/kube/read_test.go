@@ -157,6 +157,7 @@ func TestDisrupted(t *testing.T) {
 	moving, leaving := pod("db", "", corev1.ConditionFalse), pod("db", "n1", corev1.ConditionTrue)
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
 	well := pod("db", "n3", corev1.ConditionTrue)
+	asked := []failover.Pod{{Namespace: "a", Node: "n2", Labels: map[string]string{"app": "db"}}}
 	for _, row := range []struct {
 		name string
 		pods []corev1.Pod
@@ -169,14 +170,14 @@ func TestDisrupted(t *testing.T) {
 		{"another's", []corev1.Pod{own, well, pod("web", "n3", corev1.ConditionTrue)}, 1},
 	} {
 		s.on("GET /api/v1/namespaces/a/pods", give(&corev1.PodList{TypeMeta: kindPods, Items: row.pods}))
-		got, err := c.Disrupted(t.Context(), []failover.Pod{{Namespace: "a", Node: "n2", Labels: map[string]string{"app": "db"}}})
+		got, err := c.Disrupted(t.Context(), asked)
 		if err != nil || len(got) != 2 || got[0].Name != "a/everything" || got[1].Name != "a/exhausted" ||
 			got[1].Missing != row.want {
 			t.Errorf("missing-elsewhere: %s: %v %v, want %d of a/exhausted", row.name, got, err, row.want)
 		}
 	}
 	s.on("GET /api/v1/namespaces/a/pods", refuse(500, metav1.StatusReasonInternalError, "etcd"))
-	if got, err := c.Disrupted(t.Context(), []failover.Pod{{Namespace: "a", Node: "n2", Labels: map[string]string{"app": "db"}}}); err == nil {
+	if got, err := c.Disrupted(t.Context(), asked); err == nil {
 		t.Errorf("missing-elsewhere: pods that cannot be listed: %v", got)
 	}
 }
