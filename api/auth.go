@@ -255,26 +255,34 @@ func (b *BasicAuth) Look() {
 	if since < next || !b.nextLook.CompareAndSwap(next, since+int64(lookAtFile)) {
 		return
 	}
-	if err := b.looks.Do(bounds.FileLimit, func() { b.readChanged(since) }); err != nil {
+	if err := b.looks.Take(bounds.FileLimit, func() func() { return b.readChanged(since) }); err != nil {
 		b.outlive(since, fmt.Errorf("users of the API: %s: %w", b.path, err))
 	}
 }
 
-func (b *BasicAuth) readChanged(since int64) {
+// readChanged reads the file if it is another one than was read.
+func (b *BasicAuth) readChanged(since int64) (take func()) {
 	info, err := b.stat(b.path)
-	if err == nil && b.users.Load().of(info) {
-		b.unread.Store(nil)
-		b.lastRead.Store(since)
-		return
+	if before := b.users.Load(); err == nil && before.of(info) {
+		return func() { b.takeRead(since, before) }
 	}
 	fresh, err := readUsers(b.path)
 	if err != nil {
-		b.nextLook.Store(since + int64(lookAgain))
-		b.outlive(since, err)
-		return
+		return func() {
+			b.nextLook.Store(since + int64(lookAgain))
+			b.outlive(since, err)
+		}
 	}
+	return func() { b.takeRead(since, fresh) }
+}
+
+// takeRead notes that the file has these users.
+func (b *BasicAuth) takeRead(since int64, fresh *users) {
 	b.unread.Store(nil)
 	b.lastRead.Store(since)
+	if fresh == b.users.Load() {
+		return
+	}
 	b.takeUsers(fresh)
 	if len(fresh.wrong) > 0 {
 		b.nextLook.Store(since + int64(lookAgain))

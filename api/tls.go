@@ -31,49 +31,60 @@ type CertificateFiles struct {
 	logger    *slog.Logger
 	stat      func(path string) (os.FileInfo, error)
 
-	mu   sync.Mutex
-	pair *tls.Certificate
-	next time.Time // not before this are they looked at again
+	looks bounds.Calls // at the files
 
-	looks  bounds.Calls   // at the files; the rest is theirs
-	seen   [2]os.FileInfo // when the pair, or the failure, was read
-	broken bool           // and that was logged
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	next   time.Time      // not before this are they looked at again
+	seen   [2]os.FileInfo // when the pair was read
+	broken bool           // they did not fit at the last look, and that was logged
 }
 
 // OpenCertificateFiles reads the files; the error names the option and the file.
 func OpenCertificateFiles(cert, key string, logger *slog.Logger) (*CertificateFiles, error) {
 	f := &CertificateFiles{cert: cert, key: key, logger: logger, stat: os.Stat}
-	if err := f.readPair(); err != nil {
+	pair, seen, err := f.readPair()
+	if err != nil {
 		return nil, fmt.Errorf("api.tls.cert_file and key_file: %w", err)
 	}
-	f.next = time.Now().Add(lookAtFile)
+	f.pair, f.seen, f.next = pair, seen, time.Now().Add(lookAtFile)
 	return f, nil
 }
 
-// Get is the present certificate. A file system that hangs delays one handshake, for
+// Get is the present certificate. A file system that hangs delays one handshake now and then, for
 // bounds.FileLimit, and the pair stays; the peer's look at all its files tells of that.
 func (f *CertificateFiles) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); !now.Before(f.next) {
 		f.next = now.Add(lookAtFile)
+		seen := f.seen
+		if f.broken {
+			seen = [2]os.FileInfo{} // of no file
+		}
 		f.mu.Unlock()
-		_ = f.looks.Do(bounds.FileLimit, f.rereadFiles)
+		_ = f.looks.Take(bounds.FileLimit, func() func() { return f.reread(seen) })
 		f.mu.Lock()
 	}
 	return f.pair, nil
 }
 
-// rereadFiles reads the files again if one of them is another than was read. A
-// failure is logged once, until a pair fits again.
-func (f *CertificateFiles) rereadFiles() {
-	if !f.broken && f.unchanged() {
-		return
+// reread reads the files if one of them is another than was seen.
+func (f *CertificateFiles) reread(seen [2]os.FileInfo) (take func()) {
+	if f.unchanged(seen) {
+		return nil
 	}
-	err := f.readPair()
+	pair, now, err := f.readPair()
+	return func() { f.take(pair, now, err) }
+}
+
+// take puts a pair in force. A failure is logged once, until a pair fits again.
+func (f *CertificateFiles) take(pair *tls.Certificate, seen [2]os.FileInfo, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
 	case err == nil:
-		f.broken = false
+		f.pair, f.seen, f.broken = pair, seen, false
 		f.logger.Info("API certificate reloaded", "file", f.cert, "not_after", f.pair.Leaf.NotAfter)
 	case !f.broken:
 		f.broken = true
@@ -82,37 +93,32 @@ func (f *CertificateFiles) rereadFiles() {
 	}
 }
 
-func (f *CertificateFiles) unchanged() bool {
+func (f *CertificateFiles) unchanged(seen [2]os.FileInfo) bool {
 	for n, path := range [...]string{f.cert, f.key} {
 		info, err := f.stat(path)
-		if err != nil || !sameFile(f.seen[n], info) {
+		if err != nil || !sameFile(seen[n], info) {
 			return false
 		}
 	}
 	return true
 }
 
-// readPair takes the pair if it fits. What the files were is noted before they are
+// readPair reads a pair that fits. What the files were is noted before they are
 // read, so that a change under way shows at the next look.
-func (f *CertificateFiles) readPair() error {
-	var seen [2]os.FileInfo
+func (f *CertificateFiles) readPair() (pair *tls.Certificate, seen [2]os.FileInfo, err error) {
 	var text [2][]byte
 	var errs [2]error
 	for n, path := range [...]string{f.cert, f.key} {
 		text[n], seen[n], errs[n] = bounds.ReadFile(path, maxSmallFile)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
-		return err
+		return nil, seen, err
 	}
-	pair, err := tls.X509KeyPair(text[0], text[1])
+	both, err := tls.X509KeyPair(text[0], text[1])
 	if err != nil {
-		return fmt.Errorf("%s and %s: %w", f.cert, f.key, err)
+		return nil, seen, fmt.Errorf("%s and %s: %w", f.cert, f.key, err)
 	}
-	f.seen = seen
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pair = &pair
-	return nil
+	return &both, seen, nil
 }
 
 func sameFile(a, b os.FileInfo) bool {

@@ -138,7 +138,8 @@ func closedDirectory(path string, err error) error {
 func fileRemedy(f config.File, err error) string {
 	switch {
 	case errors.Is(err, bounds.ErrHangs):
-		return "see to the file system that it lies on, as to the server of its share; 'stat " + f.Path + "' hangs meanwhile"
+		return "see to the file system that it lies on, as to the server of its share; 'stat " + f.Path +
+			"' hangs meanwhile; where it does not, restart the peer or wait: it tries ever less often"
 	case errors.Is(err, fs.ErrNotExist) && f.Access == config.WritesDirectory:
 		return "make the directory, with mode 0700 and owned by the user of the service"
 	case errors.Is(err, fs.ErrNotExist):

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
@@ -126,6 +127,37 @@ func TestFileThatIsGone(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(found[0].Text, password) {
 		t.Errorf("doctor-tells-of-files: %+v, %v", found, err)
 	}
+}
+
+// TestFileOfAnotherMountIsFound: a path that is good again makes the peer fit to lead, although the call of the
+// share that it led to before never ends.
+func TestFileOfAnotherMountIsFound(t *testing.T) {
+	conf := config.Default()
+	conf.Ironic.AuthType, conf.Ironic.PasswordFile = "http_basic", filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(conf.Ironic.PasswordFile, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		share, asked := make(chan struct{}), 0
+		w := &fileWatch{try: func(f config.File) error {
+			if asked++; asked == 1 {
+				<-share
+			}
+			return use(f)
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		unfit := 0
+		w.Run(ctx, func() *config.Config { return &conf }, func() {
+			if w.Unfit() != nil {
+				unfit++
+			}
+		})
+		if err := w.Unfit(); err != nil || unfit == 0 || unfit > 10 {
+			t.Errorf("path-is-good-again: asked %d times, unfit to lead %d times, at last: %v", asked, unfit, err)
+		}
+		close(share)
+	})
 }
 
 // TestFileOfAShareThatHangs: a file whose file system does not answer is told as one that is gone, and

@@ -20,7 +20,7 @@ type Password struct {
 	File   string // "" unless there is one; it counts then
 	Option string // that names the file, for messages: ending in _file; the option for Text has the rest as its name
 	// Reads are those of File by all copies of the Password: a share that hangs keeps none of them for
-	// longer than bounds.FileLimit. nil: each waits for the file system.
+	// longer than bounds.FileLimit, or twice that behind another. nil: each waits for the file system.
 	Reads *bounds.Calls
 }
 

@@ -37,35 +37,40 @@ type TLS struct {
 	logger *slog.Logger
 	stat   func(path string) (os.FileInfo, error)
 
-	mu   sync.Mutex
-	conf *tls.Config // never changed, only replaced
-	next time.Time   // not before this are they looked at again
+	looks bounds.Calls // at the files
 
-	looks  bounds.Calls  // at the files; the rest is theirs
-	seen   []os.FileInfo // when conf, or the failure, was read
-	broken bool          // and that was logged
+	mu     sync.Mutex
+	conf   *tls.Config   // never changed, only replaced
+	next   time.Time     // not before this are they looked at again
+	seen   []os.FileInfo // when conf was read; only replaced
+	broken bool          // they did not hold together at the last look, and that was logged
 }
 
 // OpenTLS reads the files. The error names the option and the file.
 func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
 	t := &TLS{files: f, logger: logger, stat: os.Stat}
-	if err := t.readFiles(); err != nil {
+	conf, seen, err := t.readFiles()
+	if err != nil {
 		return nil, err
 	}
-	t.next = time.Now().Add(lookAtFiles)
+	t.conf, t.seen, t.next = conf, seen, time.Now().Add(lookAtFiles)
 	return t, nil
 }
 
 // Config is for one connection made now. It is shared: a caller that changes it
-// clones it first. A file system that hangs delays one connection, for bounds.FileLimit, and what was
-// read before stays; the peer's look at all its files tells of that.
+// clones it first. A file system that hangs delays one connection now and then, for bounds.FileLimit,
+// and what was read before stays; the peer's look at all its files tells of that.
 func (t *TLS) Config() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); !now.Before(t.next) {
 		t.next = now.Add(lookAtFiles)
+		seen := t.seen
+		if t.broken {
+			seen = make([]os.FileInfo, len(seen)) // of no file
+		}
 		t.mu.Unlock()
-		_ = t.looks.Do(bounds.FileLimit, t.rereadFiles)
+		_ = t.looks.Take(bounds.FileLimit, func() func() { return t.reread(seen) })
 		t.mu.Lock()
 	}
 	return t.conf
@@ -77,16 +82,22 @@ func (t *TLS) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: t.Config()}).DialContext(ctx, network, address)
 }
 
-// rereadFiles reads the files again if one of them is another than was read. A failure
-// is logged once, until they hold together again.
-func (t *TLS) rereadFiles() {
-	if !t.broken && t.unchanged() {
-		return
+// reread reads the files if one of them is another than was seen.
+func (t *TLS) reread(seen []os.FileInfo) (take func()) {
+	if t.unchanged(seen) {
+		return nil
 	}
-	err := t.readFiles()
+	conf, now, err := t.readFiles()
+	return func() { t.take(conf, now, err) }
+}
+
+// take puts in force what was read. A failure is logged once, until the files hold together again.
+func (t *TLS) take(conf *tls.Config, seen []os.FileInfo, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
 	case err == nil:
-		t.broken = false
+		t.conf, t.seen, t.broken = conf, seen, false
 		t.logger.Info("service certificates reloaded", "section", t.files.Section)
 	case !t.broken:
 		t.broken = true
@@ -99,21 +110,20 @@ func (t *TLS) names() []string {
 	return slices.DeleteFunc([]string{t.files.CA, t.files.Cert, t.files.Key}, func(name string) bool { return name == "" })
 }
 
-func (t *TLS) unchanged() bool {
+func (t *TLS) unchanged(seen []os.FileInfo) bool {
 	for n, name := range t.names() {
 		info, err := t.stat(name)
-		if err != nil || !sameFile(t.seen[n], info) {
+		if err != nil || !sameFile(seen[n], info) {
 			return false
 		}
 	}
 	return true
 }
 
-// readFiles takes the files if all of them will do. What they were is noted with what
+// readFiles reads the files, if all of them will do. What they were is noted with what
 // they hold, so that a change under way shows at the next look.
-func (t *TLS) readFiles() error {
+func (t *TLS) readFiles() (conf *tls.Config, seen []os.FileInfo, err error) {
 	text := make(map[string][]byte)
-	var seen []os.FileInfo
 	var errs []error
 	for _, name := range t.names() {
 		content, info, err := bounds.ReadFile(name, MaxPEM)
@@ -123,17 +133,10 @@ func (t *TLS) readFiles() error {
 		seen, text[name] = append(seen, info), content
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, nil, err
 	}
-	conf, err := t.compose(text)
-	if err != nil {
-		return err
-	}
-	t.seen = seen
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.conf = conf
-	return nil
+	conf, err = t.compose(text)
+	return conf, seen, err
 }
 
 // option is the one that named a file.
