@@ -61,7 +61,7 @@ func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node 
 		return
 	}
 	logs.Node = node
-	path, err := keeper.Keep(logs)
+	path, err := keeper.Keep(ctx, logs)
 	if err == nil && node != "" {
 		l.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
 		err = l.notePlace(ctx, node, path)

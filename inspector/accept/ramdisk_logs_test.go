@@ -25,7 +25,7 @@ type cabinet struct {
 
 func (s *cabinet) Wants(failed bool) bool { return failed || s.always }
 
-func (s *cabinet) Keep(logs inspector.RamdiskLogs) (string, error) {
+func (s *cabinet) Keep(_ context.Context, logs inspector.RamdiskLogs) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept = append(s.kept, logs)

@@ -3,6 +3,7 @@
 package ramdisklogs
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -31,9 +32,12 @@ const (
 	fileMode = 0o640
 )
 
-// keepLimit is how long a ramdisk waits until its logs are stored: its post ends after 30 s, of
-// which its answer may take 25.
-const keepLimit = 3 * time.Second
+// How long a ramdisk waits until its logs are stored. Machines that fail together wait for each other.
+const (
+	turnLimit  = 20 * time.Second // for the files of others
+	storeLimit = 5 * time.Second  // for its own
+	noteTime   = time.Second      // is left of the time for its answer, to note the place
+)
 
 // Dir keeps logs in one directory. All methods may be called concurrently.
 type Dir struct {
@@ -71,7 +75,7 @@ func (d *Dir) Wants(failed bool) bool { return failed || d.always }
 
 // Keep implements inspector.LogKeeper. A file of the same name is replaced; old
 // files are deleted as the quota demands.
-func (d *Dir) Keep(logs inspector.RamdiskLogs) (path string, err error) {
+func (d *Dir) Keep(ctx context.Context, logs inspector.RamdiskLogs) (path string, err error) {
 	archive, err := base64.StdEncoding.DecodeString(logs.Base64)
 	if err != nil {
 		return "", fmt.Errorf("logs are not base64: %w", err)
@@ -80,12 +84,21 @@ func (d *Dir) Keep(logs inspector.RamdiskLogs) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(d.path, name)
+	file := filepath.Join(d.path, name) // a call that hangs goes on to use it
 	var failed error
-	if err := d.calls.Do(keepLimit, func() { failed = d.store(path, logs.Node == "", archive) }); err != nil {
+	store := func() { failed = d.store(file, logs.Node == "", archive) }
+	if err := d.calls.DoInTurn(turn(ctx), storeLimit, store); err != nil {
 		return "", fmt.Errorf("inspection.processing.ramdisk_logs_dir: %s: %w", d.path, err)
 	}
-	return path, failed
+	return file, failed
+}
+
+// turn is how long a ramdisk whose answer is due by the end of ctx waits for the files of others.
+func turn(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(turnLimit, time.Until(end)-storeLimit-noteTime)
+	}
+	return turnLimit
 }
 
 // store makes room for a file and writes it.

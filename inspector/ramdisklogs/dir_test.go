@@ -1,8 +1,10 @@
 package ramdisklogs
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +48,7 @@ func TestLogsAreKept(t *testing.T) {
 	} {
 		d := open(t, c.format)
 		for _, content := range []string{"first", "second"} { // of the same moment: the last one stays
-			path, err := d.Keep(inspector.RamdiskLogs{Node: "n1", MAC: "52:54:00:00:00:01",
+			path, err := d.Keep(t.Context(), inspector.RamdiskLogs{Node: "n1", MAC: "52:54:00:00:00:01",
 				Base64: base64.StdEncoding.EncodeToString([]byte(content))})
 			if err != nil || path != filepath.Join(d.path, c.want) {
 				t.Fatalf("%q: %q, %v, want %q", c.format, path, err, c.want)
@@ -66,7 +68,7 @@ func TestLogsAreKept(t *testing.T) {
 
 func TestLogsAreRefused(t *testing.T) {
 	d := open(t, "")
-	if _, err := d.Keep(inspector.RamdiskLogs{Base64: "%%%"}); err == nil ||
+	if _, err := d.Keep(t.Context(), inspector.RamdiskLogs{Base64: "%%%"}); err == nil ||
 		!strings.HasPrefix(err.Error(), "logs are not base64: ") {
 		t.Errorf("%v", err)
 	}
@@ -81,7 +83,7 @@ func TestLogsAreRefused(t *testing.T) {
 		{0, 0, errors.New("gone"), false},
 	} {
 		d.free = func(string) (uint64, uint64, error) { return c.free, c.of, c.err }
-		if _, err := d.Keep(inspector.RamdiskLogs{Base64: "eA=="}); (err == nil) != c.ok {
+		if _, err := d.Keep(t.Context(), inspector.RamdiskLogs{Base64: "eA=="}); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -105,6 +107,54 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// The logs of machines that fail together are kept on a share that takes its time for each file, or stops once
+// for seconds; one that is too slow for them all is called so, in time for the answer of each ramdisk.
+func TestLogsOfManyOnASlowShare(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		machines int
+		file     time.Duration // takes each
+		stall    time.Duration // takes the first one
+		lost     bool          // some are
+	}{
+		{name: "a rack", machines: 66, file: 100 * time.Millisecond},
+		{name: "three racks", machines: 200, file: 100 * time.Millisecond},
+		{name: "a stall", machines: 66, file: time.Millisecond, stall: 4 * time.Second},
+		{name: "too slow", machines: 66, file: time.Second, lost: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, done := open(t, "{mac}"), make(chan error)
+			first := c.stall
+			d.free = func(string) (uint64, uint64, error) {
+				time.Sleep(max(c.file, first)) // in a bubble
+				first = 0
+				return 100 << 30, 500 << 30, nil
+			}
+			for n := range c.machines {
+				time.Sleep(10 * time.Millisecond) // in a bubble
+				ctx, cancel := context.WithTimeout(t.Context(), 27*time.Second)
+				go func() {
+					defer cancel()
+					_, err := d.Keep(ctx, inspector.RamdiskLogs{MAC: fmt.Sprintf("mac-%d", n), Base64: "eA=="})
+					done <- errors.Join(err, ctx.Err())
+				}()
+			}
+			lost := 0
+			for range c.machines {
+				if err := <-done; errors.Is(err, bounds.ErrBusy) {
+					lost++
+				} else if err != nil {
+					t.Errorf("logs-of-many: %s: %v", c.name, err)
+				}
+			}
+			files, err := os.ReadDir(d.path)
+			if err != nil || len(files) != c.machines-lost || lost > 0 != c.lost {
+				t.Errorf("logs-of-many: %s: %d lost, %d kept, %v", c.name, lost, len(files), err)
+			}
+		})
+	}
+}
+
 // A share that hangs costs the logs, and a ramdisk that waits for its answer some seconds, or none
 // while it is known to hang.
 func TestShareThatHangs(t *testing.T) {
@@ -114,16 +164,16 @@ func TestShareThatHangs(t *testing.T) {
 			<-share
 			return 100 << 30, 500 << 30, nil
 		}
-		for _, wait := range []time.Duration{keepLimit, 0, 0} {
+		for _, wait := range []time.Duration{storeLimit, 0, 0} {
 			began := time.Now()
-			if _, err := d.Keep(inspector.RamdiskLogs{Base64: "eA=="}); !errors.Is(err, bounds.ErrHangs) ||
+			if _, err := d.Keep(t.Context(), inspector.RamdiskLogs{Base64: "eA=="}); !errors.Is(err, bounds.ErrHangs) ||
 				!strings.Contains(err.Error(), d.path) || time.Since(began) != wait {
 				t.Errorf("share-hangs: %v after %v, want %v", err, time.Since(began), wait)
 			}
 		}
 		close(share)
 		synctest.Wait()
-		if _, err := d.Keep(inspector.RamdiskLogs{Base64: "eA=="}); err != nil {
+		if _, err := d.Keep(t.Context(), inspector.RamdiskLogs{Base64: "eA=="}); err != nil {
 			t.Errorf("share-hangs: once it answers again: %v", err)
 		}
 	})

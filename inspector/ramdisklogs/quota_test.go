@@ -35,7 +35,8 @@ func newQuotaDir(t *testing.T, format string) *quotaDir {
 func (s *quotaDir) keep(node string, bytes int) (path string, err error) {
 	s.Helper()
 	s.now = s.now.Add(time.Second)
-	path, err = s.Keep(inspector.RamdiskLogs{Node: node, Base64: base64.StdEncoding.EncodeToString(make([]byte, bytes))})
+	logs := inspector.RamdiskLogs{Node: node, Base64: base64.StdEncoding.EncodeToString(make([]byte, bytes))}
+	path, err = s.Keep(s.Context(), logs)
 	if err == nil {
 		err = os.Chtimes(path, s.now, s.now)
 	}
