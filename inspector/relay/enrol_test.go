@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/test/inspecttest"
 )
 
@@ -158,6 +159,52 @@ func TestRelayOfAMachineThatIronicKnows(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// A machine whose document met a locked node, or lost its answer, is found in lists that Ironic takes long for.
+func TestRelayWhereIronicsListsTakeLong(t *testing.T) {
+	const bmc = "198.18.0.9"
+	for how, show := range map[string]func(o *inspecttest.Rig){
+		"by a port": func(*inspecttest.Rig) {},
+		"by its BMC": func(o *inspecttest.Rig) {
+			delete(o.Ironic.PortsOf, inspecttest.NodeB)
+			o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) {
+				n.Provision, n.DriverInfo = ironic.InspectWait, map[string]any{"ipmi_address": bmc}
+			})
+		},
+	} {
+		for _, lists := range []time.Duration{time.Second, 4 * time.Second, 8 * time.Second, 20 * time.Second} {
+			for _, status := range []int{http.StatusConflict, 0} {
+				inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+					show(o)
+					read, met := 0, false
+					o.Ironic.On(func(ctx context.Context, call string) error {
+						if strings.HasPrefix(call, "list") {
+							read++
+							pace.Wait(ctx, lists)
+						}
+						return ctx.Err()
+					})
+					e.on(func(bool) (int, error) {
+						if met {
+							return 0, nil
+						}
+						if met = true; status == 0 {
+							return 0, &ironic.Error{Message: "the connection was closed before the answer"}
+						}
+						return status, nil
+					})
+					posts(o, s, inspecttest.Callback(inspecttest.MacB, `,"ipmi_address":"`+bmc+`"`))
+					o.Leads(func() {
+						if r := o.Settles(20 * time.Minute); r.State != relays.Taken || e.sent() != 2 || read > 6 {
+							t.Errorf("long-lists: %s, %v, after %d: %v by %d posts and %d lists: %s", how, lists, status, r.State,
+								e.sent(), read, r.Reason)
+						}
+					})
+				})
+			}
 		}
 	}
 }

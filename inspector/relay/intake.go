@@ -136,11 +136,11 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, m identify.
 			return Accepted(kept.Node)
 		}
 	}
-	asking, cancel := context.WithTimeout(ctx, introduceLimit)
-	defer cancel()
-	answer, err := r.Inband.Continue(asking, c)
+	answer, err := r.ask(ctx, c)
 	outcome, reason := outcomeOf(answer, err)
-	outcome = enrolling(ctx, r.Search, m, outcome, answer)
+	seeking, cancel := context.WithTimeout(ctx, introduceLimit) // else the leader looks, which has the time
+	defer cancel()
+	outcome = enrolling(seeking, r.Search, m, outcome, answer)
 	if err := r.commitIntroduced(ctx, accept, kept, relays.Introduced{Sequence: kept.Sequence, Try: 1, Outcome: outcome,
 		Reason: reason, Keep: accept.Keep, Node: nodeIn(answer.Body)}); err != nil {
 		r.Logger.Warn("store relayed document failed", "source", accept.Source, "err", err)
@@ -163,6 +163,13 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, m identify.
 	r.Limited.Info("Ironic gave no answer: callback of unknown node stored for relay", "source", accept.Source, "reason",
 		reason)
 	return Accepted("")
+}
+
+// ask sends Ironic a document for up to introduceLimit.
+func (r *Intake) ask(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, introduceLimit)
+	defer cancel()
+	return r.Inband.Continue(ctx, c)
 }
 
 // commitIntroduced commits how Ironic answered a document that it was asked about. A cluster whose log

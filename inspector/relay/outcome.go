@@ -121,6 +121,8 @@ func senderOf(ctx context.Context, s identify.Search, v fsm.View, r relays.Relay
 	if o.known || !r.Open && !r.Doubt && r.After.IsZero() {
 		return o
 	}
+	ctx, cancel := context.WithTimeout(ctx, soughtLimit)
+	defer cancel()
 	found, err := s.Sought(ctx, o.machine)
 	o.node, o.known, o.passed, o.unread = found.Node, found.Port || found.Waits, found.BMC && !found.Waits, err
 	return o

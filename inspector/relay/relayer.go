@@ -32,6 +32,8 @@ const (
 	// relayAbsent is the pause after Ironic said that it waits for no such
 	// document; it may begin to at any moment.
 	relayAbsent = 2 * time.Second
+	// soughtLimit is how long Ironic's lists may take to show whether it knows a machine: no ramdisk waits.
+	soughtLimit = time.Minute
 	// relayProof is for how long the entry that begins an attempt proves that no
 	// other peer leads. Past it nothing more is sent.
 	relayProof = 7 * time.Second
@@ -205,7 +207,9 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token, from sen
 	}
 	outcome, reason := outcomeOf(answer, err)
 	if !from.known {
-		outcome = enrolling(ctx, w.Search, from.machine, outcome, answer)
+		asking, cancel := context.WithTimeout(ctx, soughtLimit)
+		defer cancel()
+		outcome = enrolling(asking, w.Search, from.machine, outcome, answer)
 	}
 	w.commitAttempt(ctx, r, outcome, reason, cmp.Or(nodeIn(answer.Body), from.node))
 	if answer.Absent {

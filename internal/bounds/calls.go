@@ -52,7 +52,9 @@ func (c *Calls) DoInTurn(turn, limit time.Duration, call func()) error {
 
 // Take is Do of a look whose result take puts in force, nil for none: also one that ends late, unless
 // a later one has ended before it. Only one take runs at a time.
-func (c *Calls) Take(limit time.Duration, look func() (take func())) error { return c.do(limit, limit, look) }
+func (c *Calls) Take(limit time.Duration, look func() (take func())) error {
+	return c.do(limit, limit, look)
+}
 
 func (c *Calls) do(turn, limit time.Duration, look func() func()) error {
 	timer := time.NewTimer(turn)
