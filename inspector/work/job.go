@@ -31,14 +31,13 @@ func (p *resources) job(claimed introspection.ClaimedRequest) *job {
 	return &job{assignment: a, out: out, node: node, hooks: hookWork{a, out, node, runner}}
 }
 
-func (j *job) newTask(data *document.Document) *inspector.Task {
-	t := inspector.NewTask(data, ironic.Node{}, nil)
-	j.own(t)
-	return t
-}
+func newTask(data *document.Document) *inspector.Task { return inspector.NewTask(data, ironic.Node{}, nil) }
 
 // own has a task reach Ironic, and log, under the claim of the job.
-func (j *job) own(t *inspector.Task) { t.Ironic, t.Log = insistent{j.pool.o.Ironic, j.node, t}, j.log }
+func (j *job) own(t *inspector.Task) *inspector.Task {
+	t.Ironic, t.Log = insistent{j.pool.o.Ironic, j.node, t}, j.log
+	return t
+}
 
 // document reads a stored document.
 func (j *job) document(v fsm.View, hash blobs.Hash) (*document.Document, error) {

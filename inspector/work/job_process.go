@@ -74,7 +74,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec introspection.Record)
 	if len(failures) > 0 {
 		return j.out.fail(http.StatusBadRequest, inspector.FailuresHead+strings.Join(failures, "\n"))
 	}
-	t := j.newTask(data)
+	t := j.own(newTask(data))
 	if err := j.node.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}

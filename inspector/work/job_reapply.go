@@ -36,7 +36,7 @@ func (j *job) reapply(ctx context.Context, v fsm.View, rec introspection.Record)
 	} else if len(failures) > 0 {
 		return j.out.fail(http.StatusBadRequest, reapplyHead+strings.Join(failures, "\n"))
 	}
-	t := j.newTask(data)
+	t := j.own(newTask(data))
 	if err := j.node.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}

@@ -85,8 +85,7 @@ func (p *Pool) beginCallback(session fencing.Token, cb inspector.Callback, told 
 	}
 	begun := p.job(*taken.Claimed)
 	begun.hooks.runner.Inherit(&j.hooks.runner)
-	begun.own(task)
-	begun.task, begun.out.saved = task, true
+	begun.task, begun.out.saved = begun.own(task), true
 	return begun
 }
 
@@ -101,6 +100,6 @@ func (j *job) examine(ctx context.Context, data *document.Document) (*inspector.
 	if err != nil || len(failures) > 0 {
 		return nil, false
 	}
-	t := j.newTask(data)
+	t := j.own(newTask(data))
 	return t, j.node.fit(ctx, t) == nil
 }
