@@ -14,10 +14,9 @@ type Sought struct {
 	Waits bool   // one of these waits for a document
 }
 
-// Sought says what Ironic has of a machine now. It reads lists, which takes as long as they are: the caller
-// bounds it by ctx. Ironic looks for ports with any of its MACs, and for
+// Sought says what Ironic has of a machine now. Ironic looks for ports with any of its MACs, and for
 // the address of its BMC among the nodes that wait for a document; where it finds neither it may
-// enrol the machine.
+// enrol the machine. Lists are read, which takes as long as they are: the caller bounds it by ctx.
 func (s Search) Sought(ctx context.Context, m Machine) (found Sought, err error) {
 	ports, err := s.Ports(ctx)
 	if err != nil {

@@ -31,7 +31,9 @@ func (p *resources) job(claimed introspection.ClaimedRequest) *job {
 	return &job{assignment: a, out: out, node: node, hooks: hookWork{a, out, node, runner}}
 }
 
-func newTask(data *document.Document) *inspector.Task { return inspector.NewTask(data, ironic.Node{}, nil) }
+func newTask(data *document.Document) *inspector.Task {
+	return inspector.NewTask(data, ironic.Node{}, nil)
+}
 
 // own has a task reach Ironic, and log, under the claim of the job.
 func (j *job) own(t *inspector.Task) *inspector.Task {
