@@ -123,7 +123,8 @@ func TestStopWhileTheBackupsHang(t *testing.T) {
 			if got, want := (<-ended).Sub(began), min(slow, bounds.FileLimit); got != want {
 				t.Errorf("backup-share-hangs: a backup that takes %v held the stop up for %v, want %v", slow, got, want)
 			}
-			time.Sleep(slow) // until it has ended
+			time.Sleep(slow)
+			synctest.Wait() // it has ended
 			r.pass(time.Hour)
 		}
 	})

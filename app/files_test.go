@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,9 +139,10 @@ func TestFileOfAnotherMountIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		share, asked := make(chan struct{}), 0
+		share := make(chan struct{})
+		var asked atomic.Int32
 		w := &fileWatch{try: func(f config.File) error {
-			if asked++; asked == 1 {
+			if asked.Add(1) == 1 {
 				<-share
 			}
 			return use(f)
@@ -154,7 +156,7 @@ func TestFileOfAnotherMountIsFound(t *testing.T) {
 			}
 		})
 		if err := w.Unfit(); err != nil || unfit == 0 || unfit > 10 {
-			t.Errorf("path-is-good-again: asked %d times, unfit to lead %d times, at last: %v", asked, unfit, err)
+			t.Errorf("path-is-good-again: asked %d times, unfit to lead %d times, at last: %v", asked.Load(), unfit, err)
 		}
 		close(share)
 	})
