@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -153,6 +154,7 @@ func (o *Rig) ProcessedAtOnce(limit time.Duration) (rec introspection.Record) {
 	o.Helper()
 	o.Boots(NodeA, MacA)
 	o.Remembering(&Memory{}, func(_ *work.Pool, s *accept.Service) {
+		synctest.Wait() // a worker is free
 		answered := o.Post(s, Callback(MacA, ""))
 		rec = o.ended(limit)
 		<-answered // what it says is of the moment, as a ramdisk is told to repeat its document
