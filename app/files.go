@@ -312,6 +312,15 @@ func (t *fileTexts) look(conf config.Config) {
 	})
 }
 
+// unreadNow looks and returns the keys of unread files; where a file system hangs, what the newest
+// look has found.
+func (t *fileTexts) unreadNow(conf config.Config) []string {
+	t.look(conf)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.unread)
+}
+
 // warnings are for status.
 func (t *fileTexts) warnings() []api.Warning {
 	t.mu.Lock()

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,6 +160,22 @@ func TestFileOfAnotherMountIsFound(t *testing.T) {
 			t.Errorf("path-is-good-again: asked %d times, unfit to lead %d times, at last: %v", asked.Load(), unfit, err)
 		}
 		close(share)
+	})
+}
+
+// TestUnreadFilesOfAShareThatHangs: who asks which files are unread waits for no share, and hears what
+// the newest look has found.
+func TestUnreadFilesOfAShareThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share, texts := make(chan struct{}), newFileTexts(config.Default())
+		defer close(share)
+		texts.unread = []string{"failover.fence_file"}
+		if err := texts.looks.Do(bounds.FileLimit, func() { <-share }); !errors.Is(err, bounds.ErrHangs) {
+			t.Fatal(err)
+		}
+		if got := texts.unreadNow(config.Default()); !slices.Equal(got, []string{"failover.fence_file"}) {
+			t.Errorf("file-unread: %v is unread while the share hangs", got)
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ func Unfinished(dataDir string) error {
 		return err
 	}
 	return term.Fail(term.ExitUsage,
-		"while it is stopped, as root, with any peer as HOST and without a token: 'trivet join HOST --unless-peer', which completes the configuration",
+		"while it is stopped, as root, with any peer as HOST and without a token: 'trivet join HOST --unless-peer', "+
+			"which completes the configuration",
 		"the join of the peer in %s was not finished: the configuration lacks what the cluster told this host", dataDir)
 }

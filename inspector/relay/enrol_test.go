@@ -142,16 +142,7 @@ func TestRelayOfAMachineThatIronicKnows(t *testing.T) {
 			http.StatusGatewayTimeout, 0} {
 			inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
 				show(o)
-				met := false
-				e.on(func(bool) (int, error) {
-					if met {
-						return 0, nil
-					}
-					if met = true; status == 0 {
-						return 0, &ironic.Error{Message: "the connection was closed before the answer"}
-					}
-					return status, nil
-				})
+				e.on(meetsFirst(status))
 				posts(o, s, inspecttest.Callback(inspecttest.MacB, `,"ipmi_address":"`+bmc+`"`))
 				o.Leads(func() {
 					if r := o.Settles(20 * time.Minute); r.State != relays.Taken || e.sent() != 2 {
@@ -160,6 +151,20 @@ func TestRelayOfAMachineThatIronicKnows(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// meetsFirst answers the first document with a status, or with none for 0, and takes the next.
+func meetsFirst(status int) func(bool) (int, error) {
+	met := false
+	return func(bool) (int, error) {
+		if met {
+			return 0, nil
+		}
+		if met = true; status == 0 {
+			return 0, &ironic.Error{Message: "the connection was closed before the answer"}
+		}
+		return status, nil
 	}
 }
 
@@ -179,7 +184,7 @@ func TestRelayWhereIronicsListsTakeLong(t *testing.T) {
 			for _, status := range []int{http.StatusConflict, 0} {
 				inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
 					show(o)
-					read, met := 0, false
+					read := 0
 					o.Ironic.On(func(ctx context.Context, call string) error {
 						if strings.HasPrefix(call, "list") {
 							read++
@@ -187,15 +192,7 @@ func TestRelayWhereIronicsListsTakeLong(t *testing.T) {
 						}
 						return ctx.Err()
 					})
-					e.on(func(bool) (int, error) {
-						if met {
-							return 0, nil
-						}
-						if met = true; status == 0 {
-							return 0, &ironic.Error{Message: "the connection was closed before the answer"}
-						}
-						return status, nil
-					})
+					e.on(meetsFirst(status))
 					posts(o, s, inspecttest.Callback(inspecttest.MacB, `,"ipmi_address":"`+bmc+`"`))
 					o.Leads(func() {
 						if r := o.Settles(20 * time.Minute); r.State != relays.Taken || e.sent() != 2 || read > 6 {
