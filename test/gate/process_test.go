@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,38 @@ func TestLuckIsOfOneRun(t *testing.T) {
 	all.run(t.Context(), newResults(new(bytes.Buffer)), s)
 	if len(s.notes) != 1 || len(s.failed) != 1 || !strings.Contains(s.failed[0], "TestFailsUnderRace (under -race)") {
 		t.Errorf("%q, %q", s.notes, s.failed)
+	}
+}
+
+// A crash of the race detector is no failure of the tests, which decide in a run with one
+// processor. Where no test is in a bubble it has another cause, and fails.
+func TestCrashOfTheDetector(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		bubbled bool
+		fails   string
+		failed  []string
+		notes   int
+	}{
+		{"passes with one processor", true, "", nil, 1},
+		{"fails with one processor", true, "1", []string{
+			"luck/detector TestFailsWithOneProcessor (under -race): detector_test.go:22: got 3, want 4"}, 1},
+		{"no test is in a bubble", false, "", []string{
+			"luck/detector (under -race): the package ended while TestEndsWithTheDetector ran: SIGSEGV: segmentation violation"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("LUCK_FAILS", c.fails)
+			s := &stage{name: "test", began: time.Now()}
+			all := suite{dir: "testdata/luck",
+				runs: []goTest{{race: true, args: []string{"-cpu", "2", "-run", "^Test", "./detector"}}}}
+			if c.bubbled {
+				all.bubbles = map[string][]string{"luck/detector": {"TestEndsWithTheDetector"}}
+			}
+			all.run(t.Context(), newResults(new(bytes.Buffer)), s)
+			if !slices.Equal(s.failed, c.failed) || len(s.notes) != c.notes {
+				t.Errorf("failed %q, want %q; notes %q", s.failed, c.failed, s.notes)
+			}
+		})
 	}
 }
 

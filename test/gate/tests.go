@@ -94,6 +94,7 @@ func (all suite) run(ctx context.Context, r *results, s *stage) {
 		if err := runTests(ctx, r, g); err != nil {
 			s.failed = append(append(s.failed, err.Error()), r.unusual...)
 		}
+		all.withoutCrash(ctx, r, g, s)
 	}
 	flaky := all.again(ctx, r)
 	for i, f := range r.failures {
@@ -108,6 +109,34 @@ func (all suite) run(ctx context.Context, r *results, s *stage) {
 		}
 	}
 }
+
+// detectorCrash matches what a test binary prints when the race detector itself crashes.
+var detectorCrash = regexp.MustCompile(`(?m)^(SIGSEGV: segmentation violation\nPC=|.*ThreadSanitizer: CHECK failed)`)
+
+// withoutCrash runs once more, with one processor, the tests of each package with bubbles
+// in which the race detector crashed, and takes what comes of it. All timers of a bubble
+// share one context of the detector, which breaks where two processors run timers that
+// are due at one instant (https://go.dev/issue/78156).
+func (all suite) withoutCrash(ctx context.Context, r *results, g goTest, s *stage) {
+	for _, f := range slices.Clone(r.failures) {
+		crashed := g.race && f.race && f.Test == "" && detectorCrash.MatchString(f.log)
+		name := strings.TrimPrefix(f.Package, modulePath+"/")
+		if !crashed || len(all.bubbles[name]) == 0 {
+			continue
+		}
+		r.failures = slices.DeleteFunc(r.failures,
+			func(o failure) bool { return o.race && o.Test == "" && o.Package == f.Package })
+		s.notes = append(s.notes, "CRASH "+name+": the race detector crashed, and its tests ran again with one processor")
+		alone := g
+		alone.args = append(slices.DeleteFunc(slices.Clone(g.args), isPattern), "-cpu", "1", f.Package)
+		if err := runTests(ctx, r, alone); err != nil {
+			s.failed = append(s.failed, err.Error())
+		}
+	}
+}
+
+// isPattern says whether an argument of go test names packages.
+func isPattern(arg string) bool { return strings.HasPrefix(arg, "./") }
 
 // packagesBut lists the packages of the module without one.
 func packagesBut(ctx context.Context, without string) ([]string, error) {
