@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
 	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -33,12 +34,15 @@ type scriptedLog struct {
 	refusal error
 }
 
-func newScriptedLog(t *testing.T) *scriptedLog {
+func newScriptedLog(t *testing.T) *scriptedLog { return newScriptedLogOf(t, fsm.Version) }
+
+// newScriptedLogOf is the log of a cluster with a log version in force.
+func newScriptedLogOf(t *testing.T, version int) *scriptedLog {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
 		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
-		Member: membership.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: version},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -256,6 +260,20 @@ func TestAnsweredIsTheLowestRequestThatWaits(t *testing.T) {
 		t.Errorf("answered is %v, not the new request %v", answered, third)
 	}
 	done()
+}
+
+// A command of a newer log version is refused before any leader is asked, so that its
+// outcome is known: an older leader could not read it.
+func TestNewerCommandReachesNoLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLogOf(t, 1) // which knows no certificates of operators
+		withSession(t, log, func(s *Session) {
+			_, err := s.Do(t.Context(), "", operators.NoteOperator{Name: "ann", Issued: 1, Ends: 2})
+			if !errors.Is(err, fsm.Refused) || len(log.seen) != 0 {
+				t.Errorf("newer-command: %v, after %d proposals, want it refused before one", err, len(log.seen))
+			}
+		})
+	})
 }
 
 // What a worker says in its session is repeated for as long as that lives, and
