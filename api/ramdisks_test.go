@@ -149,6 +149,7 @@ func TestNoRamdiskFailsForWantOfRoom(t *testing.T) {
 		{"next to slow strangers", 300, 1 << 20, 1, true, 500, 250, true, 10 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				i := &Inspector{
 					Service: processing{&fake{}, c.computes, 300 * time.Millisecond}, Auth: NoAuth(), MaxLimit: 1,

@@ -43,74 +43,82 @@ func (f *follower) Flush() {}
 
 const storm = 8600 // events that readers are behind
 
+// readers come again at once.
+type readers struct {
+	readers, sources int
+	stream           bool
+	query            string
+	least            time.Duration // it lasts so long: more at once would keep the log waiting
+}
+
 // After a change of leader all readers of events come again at once, with thousands of
 // events to catch up. They have the first ones soon and all in the end, each in its turn,
 // and take no place of those who ask for something else.
 func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
-	const firstWithin, allWithin, listWithin = 3 * time.Second, 90 * time.Second, 100 * time.Millisecond
-	for name, c := range map[string]struct {
-		readers, sources int
-		stream           bool
-		query            string
-		least            time.Duration // it lasts so long: more at once would keep the log waiting
-	}{
+	for name, c := range map[string]readers{
 		"streams from many":         {1000, 1000, true, "", 15 * time.Second},
 		"streams from one":          {600, 1, true, "", 10 * time.Second},
 		"streams of one kind":       {100, 10, true, "&kind=warning", time.Second},
 		"pages":                     {300, 300, false, "", 4 * time.Second},
 		"pages of a node, from one": {300, 1, false, "&node=00000000-0000-4000-8000-000000000001", 0},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newEventLog(t)
-			hub := events.NewHub(l)
-			after := l.last()
-			l.storm()
-			i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, ClusterReads: ClusterReads{Events: hub}}
-			i.Logger = slog.New(slog.DiscardHandler)
-			h := i.Handler()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-			defer cancel()
-			all := make([]*follower, c.readers)
-			var following sync.WaitGroup
-			for n := range all {
-				f := &follower{ResponseWriter: httptest.NewRecorder(), began: time.Now()}
-				all[n] = f
-				mine, stop := context.WithCancel(ctx)
-				f.stop = stop
-				following.Go(func() {
-					from := fmt.Sprintf("10.0.%d.%d:1", n%c.sources>>8, n%c.sources&255)
-					f.follow(mine, h, c.stream, after, c.query, from)
-				})
-			}
-			for range 100 {
-				began := time.Now()
-				w := httptest.NewRecorder()
-				r := httptest.NewRequest("GET", "/v1/rules", http.NoBody)
-				r.RemoteAddr = "192.0.2.1:1"
-				h.ServeHTTP(w, r)
-				if took := time.Since(began); w.Code != http.StatusOK || took > listWithin {
-					t.Errorf("storm-lists: %s: a list is answered %d after %v", name, w.Code, took)
-				}
-				time.Sleep(100 * time.Millisecond) // in a bubble
-			}
-			following.Wait()
-			var first, last time.Duration
-			for _, f := range all {
-				first, last = max(first, f.first), max(last, f.last)
-				if f.seen != storm && !strings.Contains(c.query, "node") {
-					t.Errorf("storm-ends: %s: a reader saw %d events of %d", name, f.seen, storm)
-					break
-				}
-			}
-			if last < c.least {
-				t.Errorf("storm-paced: %s: all had all events after %v, want %v at least", name, last, c.least)
-			}
-			if first > firstWithin || last > allWithin {
-				t.Errorf("storm-ends: %s: each had its first event after %v, and all events after %v", name, first, last)
-			}
-			hub.Close()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, c.test)
 		})
 	}
+}
+
+func (c readers) test(t *testing.T) {
+	const firstWithin, allWithin, listWithin = 3 * time.Second, 90 * time.Second, 100 * time.Millisecond
+	l := newEventLog(t)
+	hub := events.NewHub(l)
+	after := l.last()
+	l.storm()
+	i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, ClusterReads: ClusterReads{Events: hub}}
+	i.Logger = slog.New(slog.DiscardHandler)
+	h := i.Handler()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	all := make([]*follower, c.readers)
+	var following sync.WaitGroup
+	for n := range all {
+		f := &follower{ResponseWriter: httptest.NewRecorder(), began: time.Now()}
+		all[n] = f
+		mine, stop := context.WithCancel(ctx)
+		f.stop = stop
+		following.Go(func() {
+			from := fmt.Sprintf("10.0.%d.%d:1", n%c.sources>>8, n%c.sources&255)
+			f.follow(mine, h, c.stream, after, c.query, from)
+		})
+	}
+	for range 100 {
+		began := time.Now()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/v1/rules", http.NoBody)
+		r.RemoteAddr = "192.0.2.1:1"
+		h.ServeHTTP(w, r)
+		if took := time.Since(began); w.Code != http.StatusOK || took > listWithin {
+			t.Errorf("storm-lists: a list is answered %d after %v", w.Code, took)
+		}
+		time.Sleep(100 * time.Millisecond) // in a bubble
+	}
+	following.Wait()
+	var first, last time.Duration
+	for _, f := range all {
+		first, last = max(first, f.first), max(last, f.last)
+		if f.seen != storm && !strings.Contains(c.query, "node") {
+			t.Errorf("storm-ends: a reader saw %d events of %d", f.seen, storm)
+			break
+		}
+	}
+	if last < c.least {
+		t.Errorf("storm-paced: all had all events after %v, want %v at least", last, c.least)
+	}
+	if first > firstWithin || last > allWithin {
+		t.Errorf("storm-ends: each had its first event after %v, and all events after %v", first, last)
+	}
+	hub.Close()
 }
 
 // storm commits as many events.

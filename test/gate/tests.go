@@ -34,8 +34,8 @@ const (
 var slow = []string{"test/simtest", "cli", "app", "fsm", "inspector", "cluster", "failover", "api"}
 
 // raced lists the packages with goroutines of their own, and those below them. Their
-// tests run under the race detector, too.
-var raced = []string{"raftstore/...", "cluster", "firewall", "lease/...", "client/lease", "api/events", "api", "app",
+// tests run under the race detector, too; the longest is first.
+var raced = []string{"api", "raftstore/...", "cluster", "firewall", "lease/...", "client/lease", "api/events", "app",
 	"app/admin", "app/health", "internal/httpserver"}
 
 // racedSimulation is the part of the simulation that runs under the race detector; the
