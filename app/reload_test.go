@@ -215,6 +215,11 @@ func TestReloadIsWhole(t *testing.T) {
 func TestReloadTakesRewrittenFiles(t *testing.T) {
 	s := newStartable(t)
 	s.o.Load = func() (config.Config, error) { return s.o.Config, nil }
+	inspection := &s.o.Config.Inspection
+	inspection.Processing.Hooks = append(slices.Clone(inspection.Processing.Hooks), "accelerators")
+	devices := filepath.Join(t.TempDir(), "known.yaml")
+	writeFiles(t, "", map[string]string{devices: "pci_devices: [{vendor_id: 10de, device_id: 1eb8}]\n"})
+	inspection.HookOptions.KnownAccelerators = devices
 	p, err := New(t.Context(), s.o)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +280,22 @@ func TestReloadTakesRewrittenFiles(t *testing.T) {
 	expect("gone", "failover.fence_file: open "+path, nil, "w2")
 	writeFiles(t, "", map[string]string{path: mended})
 	expect("back", "", []string{}, "w2")
+	wantDevicesRead(t, p, devices)
 	wantKubeconfigNamed(t, p, s.o.Config)
+}
+
+// wantDevicesRead changes the file of known accelerators, first to one with a mistake.
+func wantDevicesRead(t *testing.T, p *Peer, path string) {
+	t.Helper()
+	const key = "inspection.accelerators.known_devices"
+	writeFiles(t, "", map[string]string{path: "pci_devices: [{vendor_id: 10de}]\n"})
+	if got, err := p.Admin().Configuration.Reload(); err == nil || !strings.Contains(err.Error(), key+": "+path) {
+		t.Errorf("devices-reloaded: a mistake: %+v, %v, want %s refused", got, err, path)
+	}
+	writeFiles(t, "", map[string]string{path: "pci_devices: [{vendor_id: 10de, device_id: 2bb4}]\n"})
+	if got, err := p.Admin().Configuration.Reload(); err != nil || !slices.Equal(got.Applied, []string{key}) {
+		t.Errorf("devices-reloaded: mended: applied %v, %v, want %s", got.Applied, err, key)
+	}
 }
 
 // wantKubeconfigNamed changes a kubeconfig, which is read at the start alone.
