@@ -62,6 +62,7 @@ func applyLead(t *txn, c Lead) Result {
 			"previous", previous, "term", strconv.FormatUint(t.Lead.Term, 10), "token", t.Lead.Token.String())})
 	membersOf(t).UnhearAll()
 	introspection.ForgetOverdueInspected(nodesOf(t))
+	introspection.EndOverdue(nodesOf(t))
 	return entry.Answer(Led{Pass: t.PassDoor(), Address: t.AddressDoor()})
 }
 

@@ -36,6 +36,7 @@ var novelties = []Novelty{
 	{3, "what Ironic did not take of a node's documents makes room first, and what it took last stays", nil},
 	{3, "the share of the queue that callbacks of one node may have, and a second reapply is refused", nil},
 	{3, "the share of one source in what discovery keeps of machines, and how much that is in all", nil},
+	{3, "an introspection that is over by the wall clock ends when a leadership begins after a time without one", nil},
 	{3, "a pause of failover that would end before the one in force is refused", nil},
 }
 
