@@ -229,6 +229,11 @@ func idleText(v fsm.View, mac string) string {
 			texts = append(texts, fmt.Sprintf("the introspection of node %s has ended (%v)", node, rec.State))
 		}
 	}
+	for _, node := range v.NodesByMAC(mac) {
+		if len(nodes) > 0 && !slices.Contains(nodes, node) {
+			texts = append(texts, fmt.Sprintf("node %s was started with it, and Ironic has given it to another node since", node))
+		}
+	}
 	if texts == nil {
 		return "no node under introspection has it"
 	}

@@ -126,7 +126,7 @@ func operatorsOf(t *txn) operators.Txn { return operators.Txn{Txn: &t.Txn, Table
 func settingsOf(t *txn) settings.Txn { return settings.Txn{Txn: &t.Txn, Tables: &t.settingTables} }
 
 func portsOf(t *txn) ironicports.Txn {
-	return ironicports.Txn{Txn: &t.Txn, Tables: &t.portTables, Moved: nodesOf(t).AllowByPort}
+	return ironicports.Txn{Txn: &t.Txn, Tables: &t.portTables, Moved: nodesOf(t).Allow}
 }
 
 func doorsOf(t *txn) doors.Txn { return doors.Txn{Txn: &t.Txn, Tables: &t.doorTables} }

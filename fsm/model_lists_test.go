@@ -151,7 +151,9 @@ func (m *model) allowed() map[string]string {
 			continue
 		}
 		for _, mac := range n.Attributes.MACs {
-			out[mac] = node
+			if !m.movedSince(mac, n) {
+				out[mac] = node
+			}
 		}
 	}
 	for _, p := range m.gated.ports { // order-free: of several nodes none has it by a port
@@ -160,6 +162,18 @@ func (m *model) allowed() map[string]string {
 		}
 	}
 	return out
+}
+
+// movedSince reports whether another node got all ports with a MAC since the start of a node.
+func (m *model) movedSince(mac string, n *introspection.Record) (moved bool) {
+	others := map[string]bool{}
+	for id, p := range m.gated.ports {
+		if p.MAC == mac {
+			others[p.Node] = true
+			moved = moved || m.gated.came[id] > n.Begun
+		}
+	}
+	return moved && len(others) == 1 && !others[n.Node]
 }
 
 // bootsByPort reports whether a port lets its MAC in.

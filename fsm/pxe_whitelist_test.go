@@ -266,6 +266,47 @@ func TestStalePortLetsNothingIn(t *testing.T) {
 	stale("started again")
 }
 
+// A MAC that Ironic gives to another node lets that one's machine in no more for the introspection of
+// the first, which its callback still finds.
+func TestMovedPortLetsNothingIn(t *testing.T) {
+	r := newRig(t)
+	r.leads("a")
+	put := func(node string) {
+		r.t.Helper()
+		p := port("p", 1)
+		p.Node = node
+		r.asLeader(ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{p}})
+	}
+	moved := func(what string, want ...string) {
+		r.t.Helper()
+		r.t.Log("moved-port: " + what)
+		r.allows(want...)
+		if got := r.view().NodesByMAC(macN(1)); !slices.Equal(got, []string{nodeA}) {
+			t.Errorf("moved-port: %s: a callback finds %v", what, got)
+		}
+		back, err := Read(bytes.NewReader(snapshot(t, r.view())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&rig{t: t, state: back}).allows(want...)
+	}
+	own := macN(1) + " " + nodeA
+	put(nodeB)
+	r.start(nodeA, macN(1))
+	moved("another node's since before the start, as in a late list", own)
+	put(nodeA)
+	moved("the node's own", own)
+	put(nodeB)
+	moved("another node's since")
+	r.asLeader(ironicports.PutPorts{Complete: true, Remove: []string{port("p", 1).ID}})
+	moved("nobody's", own)
+	put(nodeB)
+	moved("another node's again")
+	r.must(introspection.Advance{Claim: r.claim(r.session("w")).Claim.Hold(), Event: introspection.EventError,
+		Error: "failed"}) // which takes what is not on the list off
+	r.allows()
+}
+
 // Older peers do not know since when a port is there, so none lets a machine in for what came before
 // they were upgraded.
 func TestPortOfAnOlderLogLetsNothingIn(t *testing.T) {

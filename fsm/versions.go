@@ -29,6 +29,7 @@ var novelties = []Novelty{
 	{3, "expectations of machines", []string{"put expectation", "delete expectation"}},
 	{3, "how machines boot, after a change of leader", []string{"note boots"}},
 	{3, "a port that reaches Ironic after the start of its node's introspection lets its machine in", nil},
+	{3, "a port that Ironic gives to another node during an introspection lets its machine in no more", nil},
 	{3, "the delivery of events to receivers", []string{"note deliveries"}},
 	{3, "the same document for another inspection of Ironic's: a repeat is asked of Ironic at once", nil},
 	{3, "a kube node that was well again after an operator's cancel, and their word that it may be fenced again", nil},

@@ -129,16 +129,13 @@ func checkWhitelist(t Txn, p *valid.Problems) {
 		if r.boots() {
 			booting++
 		}
-		macs += len(r.allowed())
-		for _, mac := range r.allowed() {
-			p.Want(t.nodes.whitelist.Keeps(mac, r.Node), "node %s is missing from the whitelist under %s", r.Node, mac)
-		}
-		ports := slices.Sorted(slices.Values(t.Ports.MACsByPort(r.Node)))
-		for _, mac := range slices.Compact(ports) {
-			if owner := ownerByPort(t, mac); owner == byPort(r.Node) {
-				macs++
-				p.Want(t.nodes.whitelist.Keeps(mac, owner), "a port of node %s is missing from the whitelist under %s", r.Node,
-					mac)
+		named := slices.Sorted(slices.Values(slices.Concat(r.Attributes.MACs, t.Ports.MACsByPort(r.Node))))
+		for _, mac := range slices.Compact(named) {
+			for _, owner := range ownersOf(t, mac) {
+				if owner == r.Node || owner == byPort(r.Node) {
+					macs++
+					p.Want(t.nodes.whitelist.Keeps(mac, owner), "node %s is missing from the whitelist under %s", r.Node, mac)
+				}
 			}
 		}
 	}

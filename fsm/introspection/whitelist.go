@@ -29,77 +29,59 @@ const portMark = "port:"
 // renews its address. Stored data is reapplied to a machine that does not boot.
 func (r Record) boots() bool { return r.State.Active() && r.State != NodeReapplying }
 
-// allowed returns the record's MACs on the whitelist.
-func (r Record) allowed() []string {
-	if !r.boots() {
-		return nil
-	}
-	return r.Attributes.MACs
-}
-
-// allow keeps the whitelist when a node's record changes by the entry at index;
-// one that comes or goes is zero before or after.
-func (n *nodes) allow(before, after Record, index uint64) {
+// allow keeps the whitelist and the number of nodes that are expected to boot when a node's record
+// changes by the entry at index; one that comes or goes is zero before or after.
+func allow(t Txn, before, after Record, index uint64) {
 	if before.boots() {
-		n.booting--
+		t.nodes.booting--
 	}
 	if after.boots() {
-		n.booting++
+		t.nodes.booting++
 	}
-	lost, won := before.allowed(), after.allowed()
-	if slices.Equal(lost, won) {
-		return
-	}
-	for _, mac := range lost {
-		if !slices.Contains(won, mac) {
-			n.whitelist.Remove(mac, before.Node, index)
-		}
-	}
-	for _, mac := range won {
-		if !slices.Contains(lost, mac) {
-			n.whitelist.Add(mac, after.Node, index)
-		}
-	}
-}
-
-// allow keeps the whitelist, as to what the record says and what the ports of its node do.
-func allow(t Txn, before, after Record, index uint64) {
-	t.nodes.allow(before, after, index)
 	if before.boots() == after.boots() && before.Begun == after.Begun &&
 		slices.Equal(before.Attributes.MACs, after.Attributes.MACs) {
 		return
 	}
 	ports := t.Ports.MACsByPort(cmp.Or(before.Node, after.Node))
 	for _, mac := range slices.Concat(ports, before.Attributes.MACs, after.Attributes.MACs) {
-		t.AllowByPort(mac, index)
+		t.Allow(mac, index)
 	}
 }
 
-// AllowByPort puts a MAC on the whitelist, or takes it off, as the ports with it say after the
-// entry at index.
-func (t Txn) AllowByPort(mac string, index uint64) {
-	owner := ownerByPort(t, mac)
-	if owner != "" {
+// Allow puts a MAC on the whitelist, or takes it off, as the records and the ports with it say after
+// the entry at index. What Ironic inspects stays.
+func (t Txn) Allow(mac string, index uint64) {
+	owners := ownersOf(t, mac)
+	for _, owner := range owners {
 		t.nodes.whitelist.Add(mac, owner, index)
 	}
 	for _, old := range slices.Collect(t.nodes.whitelist.Owners(mac)) {
-		if old != owner && strings.HasPrefix(old, portMark) {
+		if !slices.Contains(owners, old) && !strings.HasPrefix(old, ironicMark) {
 			t.nodes.whitelist.Remove(mac, old, index)
 		}
 	}
 }
 
-// ownerByPort returns the owner of a MAC on the whitelist that ports alone name, "" if they let
-// nothing in: the machine may be in use unless all ports with the MAC are of one node, that node
-// is expected to boot, and no record claims the MAC. What the node's own record claims is on the
-// list by that. A port from before the start that the record lacks is one that Ironic did not name
-// at the start: its card may be in another machine by now, which the list of ports does not show yet.
-func ownerByPort(t Txn, mac string) string {
+// ownersOf returns the owners of a MAC on the whitelist: nodes that are expected to boot with it by
+// their record, unless Ironic has given all ports with it to another node since their start, whose
+// machine may be in use. Else it is the node that ports alone name: that of all ports with the MAC,
+// if it is expected to boot. A port from before the start that the record lacks is one that Ironic did
+// not name at the start: its card may be in another machine by now, which the list of ports does not
+// show yet.
+func ownersOf(t Txn, mac string) (owners []string) {
 	node, since := t.Ports.OwnerByPort(mac)
-	if r, _ := t.Record(node); r.boots() && since > r.Begun && len(t.NodesByMAC(mac)) == 0 {
-		return byPort(node)
+	claims := t.NodesByMAC(mac)
+	for _, claim := range claims {
+		r, _ := t.Record(claim)
+		moved := node != "" && node != claim && since > r.Begun
+		if r.boots() && !moved {
+			owners = append(owners, claim)
+		}
 	}
-	return ""
+	if r, _ := t.Record(node); len(claims) == 0 && r.boots() && since > r.Begun {
+		owners = append(owners, byPort(node))
+	}
+	return owners
 }
 
 // ForgetChanges begins the memory of what changed in the whitelist again with the present
