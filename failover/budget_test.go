@@ -12,7 +12,7 @@ func lateBudgets() []lateRail {
 	return []lateRail{
 		{name: "budget", says: "no further disruption is allowed by PodDisruptionBudget pdb", othersFirst: true,
 			forbid: func(w *world, _ *Settings) {
-				w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"pdb"}, 1 })
+				w.with(func() { w.trouble.exhausted, w.trouble.lacking = []string{"pdb"}, true })
 			},
 			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = nil }) }},
 		{name: "budgets that cannot be read", says: "the PodDisruptionBudgets cannot be read", othersFirst: true,
@@ -30,12 +30,12 @@ func TestBudgetWhileAnotherMachineWaits(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		state   kubestate.State // in which n1 waits
-		missing int
+		lacking bool
 	}{
-		{"repair", kubestate.RemDetached, 0},
-		{"no device", kubestate.RemStuck, 0},
-		{"repair, and a pod is on the move", kubestate.RemDetached, 1},
-		{"no device, and a pod is missing", kubestate.RemStuck, 1},
+		{"repair", kubestate.RemDetached, false},
+		{"no device", kubestate.RemStuck, false},
+		{"repair, and a pod is on the move", kubestate.RemDetached, true},
+		{"no device, and a pod is missing", kubestate.RemStuck, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inWorld(t, 5, 2, func(w *world) {
@@ -47,14 +47,14 @@ func TestBudgetWhileAnotherMachineWaits(t *testing.T) {
 				w.cutPower("n1")
 				w.comesTo("n1", row.state)
 				w.pass(20 * time.Minute)
-				w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"db/primary"}, row.missing })
+				w.with(func() { w.trouble.exhausted, w.trouble.lacking = []string{"db/primary"}, row.lacking })
 				w.cutPower("n2")
 				w.pass(5 * time.Minute)
-				if offs := w.count("off", "n2"); (offs > 0) != (row.missing == 0) {
-					t.Errorf("own-budget: %d power-offs of n2, and its budget lacks %d pods elsewhere\n%s", offs, row.missing,
+				if offs := w.count("off", "n2"); (offs > 0) == row.lacking {
+					t.Errorf("own-budget: %d power-offs of n2, and that its budget lacks pods elsewhere is %v\n%s", offs, row.lacking,
 						w.story())
 				}
-				w.with(func() { w.trouble.missing = 0 })
+				w.with(func() { w.trouble.lacking = false })
 				w.comesTo("n2", kubestate.RemDetached)
 			})
 		})

@@ -147,17 +147,10 @@ type PodStore interface {
 	// DeletePod removes a pod with grace period 0 if it still has that UID and, unless
 	// it is "", that ResourceVersion. ErrGone if it is another or none.
 	DeletePod(ctx context.Context, p Pod) error
-	// Disrupted returns the PodDisruptionBudgets that allow no further disruption and
-	// select one of the pods, which are of one Node.
-	Disrupted(ctx context.Context, pods []Pod) ([]Budget, error)
-}
-
-// Budget is a PodDisruptionBudget that allows no further disruption.
-type Budget struct {
-	Name string // namespace/name
-	// Missing is how many of its pods it lacks on other Nodes than that of the pods. With none it
-	// allows nothing because of that Node's own, or never does.
-	Missing int
+	// Disrupted names the PodDisruptionBudgets that allow no further disruption and select one
+	// of the pods, which are of one Node: with lacking only those that need pods which are
+	// missing on other Nodes. The rest allow nothing because of that Node's own, or never do.
+	Disrupted(ctx context.Context, pods []Pod, lacking bool) ([]string, error)
 }
 
 // Cluster is one Kubernetes cluster that is watched.

@@ -243,20 +243,14 @@ func (s *clusterController) bearable(ctx context.Context, node, uid string, m *k
 	if err != nil {
 		return fmt.Errorf("another kube node is being remedied, and this one's pods cannot be listed: %w", err)
 	}
-	budgets, err := s.cluster.Disrupted(ctx, s.eligible(pods))
+	budgets, err := s.cluster.Disrupted(ctx, s.eligible(pods), !moving)
 	if err != nil {
 		return fmt.Errorf("another kube node is being remedied, and the PodDisruptionBudgets cannot be read: %w", err)
 	}
-	var names []string
-	for _, b := range budgets {
-		if moving || b.Missing > 0 {
-			names = append(names, b.Name)
-		}
-	}
-	if len(names) > 0 {
+	if len(budgets) > 0 {
 		return fmt.Errorf(
 			"another kube node is being remedied, and no further disruption is allowed by PodDisruptionBudget %s",
-			strings.Join(names, ", "))
+			strings.Join(budgets, ", "))
 	}
 	return nil
 }

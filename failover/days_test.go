@@ -229,7 +229,7 @@ func clusterDays() []badDay {
 			}
 		}},
 		{name: "two at once with an exhausted budget", happens: func(w *world) {
-			w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"apps/web"}, 1 })
+			w.with(func() { w.trouble.exhausted, w.trouble.lacking = []string{"apps/web"}, true })
 			w.cutPower("n1", "n2")
 			w.until("one is detached", 2*time.Minute,
 				func() bool { return w.state("n1") == kubestate.RemDetached || w.state("n2") == kubestate.RemDetached })

@@ -249,14 +249,14 @@ func (h *hand) Attachments(ctx context.Context, node string) (names []string, er
 }
 
 // Disrupted implements PodStore.
-func (h *hand) Disrupted(ctx context.Context, _ []Pod) (budgets []Budget, err error) {
+func (h *hand) Disrupted(ctx context.Context, _ []Pod, lacking bool) (names []string, err error) {
 	err = h.ask(ctx, "list poddisruptionbudgets", func() error {
-		for _, name := range h.w.trouble.exhausted {
-			budgets = append(budgets, Budget{Name: name, Missing: h.w.trouble.missing})
+		if !lacking || h.w.trouble.lacking {
+			names = h.w.trouble.exhausted
 		}
 		return nil
 	})
-	return budgets, err
+	return names, err
 }
 
 // Tell implements NodeWriter. Events are for people; no test stops at one.

@@ -66,7 +66,7 @@ type trouble struct {
 	forbidden  string   // verb that is refused
 	busy       string   // verb that is answered 503
 	exhausted  []string // PodDisruptionBudgets
-	missing    int      // pods that each of these lacks elsewhere
+	lacking    bool     // these lack pods elsewhere
 	operator   bool     // somebody switches on what is off and moved away
 	losesTaint int      // how often somebody's writer drops all taints but its own
 	failDelete int      // how many deletions fail

@@ -399,7 +399,7 @@ func TestTwoThatDiedTogetherDoNotWaitForEachOther(t *testing.T) {
 		w.cutPower("n1", "n2")
 		w.comesTo("n1", kubestate.RemStuck)
 		w.comesTo("n2", kubestate.RemStuck)
-		w.with(func() { w.trouble.exhausted, w.trouble.missing = []string{"pdb"}, 1 })
+		w.with(func() { w.trouble.exhausted, w.trouble.lacking = []string{"pdb"}, true })
 		w.fault("n1", "")
 		w.fault("n2", "")
 		w.until("one has recovered", 10*time.Minute, func() bool {

@@ -150,12 +150,8 @@ func (k *KubeNodes) survey(ctx context.Context, c failover.Cluster, settings fai
 	case settings.Mode != failover.ModeSafe:
 		return nil // it asks no budget
 	}
-	budgets, err := c.Disrupted(ctx, moved)
-	if err != nil {
+	if out.Budgets, err = c.Disrupted(ctx, moved, false); err != nil {
 		return fmt.Errorf("read the PodDisruptionBudgets: %w", err)
-	}
-	for _, b := range budgets {
-		out.Budgets = append(out.Budgets, b.Name)
 	}
 	return nil
 }

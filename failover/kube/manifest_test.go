@@ -98,7 +98,7 @@ func TestManifestIsWhatIsAsked(t *testing.T) {
 	_, errMark := c.Mark(t.Context(), n, failover.Change{Add: []failover.Taint{cordon}, Token: 20})
 	_, errPods := c.Pods(t.Context(), "a")
 	_, errAttachments := c.Attachments(t.Context(), "a")
-	_, errDisrupted := c.Disrupted(t.Context(), nil)
+	_, errDisrupted := c.Disrupted(t.Context(), nil, true)
 	err := errors.Join(errMark, errPods, errAttachments, errDisrupted, c.Answers(t.Context()),
 		c.DeletePod(t.Context(), failover.Pod{Namespace: "x", Name: "p", UID: "u"}),
 		c.Tell(t.Context(), n, "Normal", "r", "m"))

@@ -116,7 +116,7 @@ func podOf(p *corev1.Pod) failover.Pod {
 		Deleting: p.DeletionTimestamp != nil,
 		Finalizing: p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0 &&
 			len(p.Finalizers) > 0,
-		Done:                  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Done:                  hasEnded(p),
 		ToleratesOutOfService: slices.ContainsFunc(p.Spec.Tolerations, toleratesOutOfService),
 	}
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
@@ -124,6 +124,11 @@ func podOf(p *corev1.Pod) failover.Pod {
 		pod.DaemonSet = owner.Kind == "DaemonSet" && group == "apps"
 	}
 	return pod
+}
+
+// hasEnded reports whether a pod runs no more, and never again.
+func hasEnded(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // toleratesOutOfService reports whether a toleration keeps a pod on a Node with

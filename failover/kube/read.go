@@ -122,6 +122,7 @@ type attachmentList struct {
 type list struct {
 	client    *rest.RESTClient
 	namespace string // "" for all
+	labels    string // a selector; "" for all
 	resource  string
 	called    string // with its group, for errors
 	most      int    // objects
@@ -137,7 +138,7 @@ type paged struct {
 
 // each reads all pages of what the selector leaves, from the storage.
 func (l list) each(ctx context.Context, selector fields.Selector, fresh func() paged) error {
-	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
+	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String(), LabelSelector: l.labels}
 	for count := 0; ; {
 		page := fresh()
 		request := l.client.Get().Namespace(l.namespace).Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec)

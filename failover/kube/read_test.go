@@ -12,7 +12,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -133,52 +132,6 @@ func TestAttachments(t *testing.T) {
 	names, err := c.Attachments(t.Context(), "worker-1")
 	if err != nil || !slices.Equal(names, []string{"csi-0", "csi-2"}) {
 		t.Errorf("%v %v", names, err)
-	}
-}
-
-func TestDisrupted(t *testing.T) {
-	c, s := openOn(t)
-	budget := func(namespace, name string, allowed int32, selector *metav1.LabelSelector) policyv1.PodDisruptionBudget {
-		return policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:   policyv1.PodDisruptionBudgetSpec{Selector: selector},
-			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, ExpectedPods: 3}}
-	}
-	db := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
-	s.on("GET /apis/policy/v1/poddisruptionbudgets", give(budgets(
-		budget("a", "exhausted", 0, db), budget("a", "left", 1, db), budget("b", "elsewhere", 0, db),
-		budget("a", "everything", 0, &metav1.LabelSelector{}), budget("a", "nothing", 0, nil),
-		budget("a", "others", 0, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}))))
-	pod := func(app, node string, ready corev1.ConditionStatus) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{"app": app}},
-			Spec:   corev1.PodSpec{NodeName: node},
-			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
-	}
-	own := pod("db", "n2", corev1.ConditionFalse)
-	moving, leaving := pod("db", "", corev1.ConditionFalse), pod("db", "n1", corev1.ConditionTrue)
-	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
-	well := pod("db", "n3", corev1.ConditionTrue)
-	asked := []failover.Pod{{Namespace: "a", Node: "n2", Labels: map[string]string{"app": "db"}}}
-	for _, row := range []struct {
-		name string
-		pods []corev1.Pod
-		want int // that a/exhausted lacks elsewhere
-	}{
-		{"the Node's own are not Ready", []corev1.Pod{own, well, well}, 0},
-		{"one is on the move", []corev1.Pod{own, well, moving}, 1},
-		{"one is not made yet", []corev1.Pod{own, well}, 1},
-		{"one ends", []corev1.Pod{own, well, leaving}, 1},
-		{"another's", []corev1.Pod{own, well, pod("web", "n3", corev1.ConditionTrue)}, 1},
-	} {
-		s.on("GET /api/v1/namespaces/a/pods", give(&corev1.PodList{TypeMeta: kindPods, Items: row.pods}))
-		got, err := c.Disrupted(t.Context(), asked)
-		if err != nil || len(got) != 2 || got[0].Name != "a/everything" || got[1].Name != "a/exhausted" ||
-			got[1].Missing != row.want {
-			t.Errorf("missing-elsewhere: %s: %v %v, want %d of a/exhausted", row.name, got, err, row.want)
-		}
-	}
-	s.on("GET /api/v1/namespaces/a/pods", refuse(500, metav1.StatusReasonInternalError, "etcd"))
-	if got, err := c.Disrupted(t.Context(), asked); err == nil {
-		t.Errorf("missing-elsewhere: pods that cannot be listed: %v", got)
 	}
 }
 

@@ -88,7 +88,7 @@ func useAll(t testing.TB, kubeconfig string) error {
 	}
 	_, errPods := c.Pods(ctx, n.Name)
 	_, errAttachments := c.Attachments(ctx, n.Name)
-	_, errDisrupted := c.Disrupted(ctx, nil)
+	_, errDisrupted := c.Disrupted(ctx, nil, true)
 	errDelete := c.DeletePod(ctx,
 		failover.Pod{Namespace: "default", Name: "nobody", UID: "00000000-0000-0000-0000-000000000000"})
 	if errors.Is(errDelete, failover.ErrGone) {

@@ -268,15 +268,15 @@ func (c *kubeClient) Attachments(ctx context.Context, node string) (names []stri
 	return names, err
 }
 
-// Disrupted implements failover.Writer: there is one budget, of all pods.
-func (c *kubeClient) Disrupted(ctx context.Context, _ []failover.Pod) (all []failover.Budget, err error) {
+// Disrupted implements failover.Writer: there is one budget, of all pods, which lacks some.
+func (c *kubeClient) Disrupted(ctx context.Context, _ []failover.Pod, _ bool) (names []string, err error) {
 	err = c.read(ctx, "list poddisruptionbudgets", "", func() error {
 		if !c.k.exhausted.IsZero() {
-			all = []failover.Budget{{Name: "pdb", Missing: 1}}
+			names = []string{"pdb"}
 		}
 		return nil
 	})
-	return all, err
+	return names, err
 }
 
 // Tell implements failover.Writer.
