@@ -253,7 +253,7 @@ func printSimulation(t *term.Terminal, s admin.Simulation) error {
 			fmt.Fprintf(t.Out, "keeps  %s: %s\n", term.Printable(k.Pod), term.Printable(k.Why))
 		}
 		for _, b := range s.Budgets {
-			fmt.Fprintf(t.Out, "budget %s is exhausted: a second kube node with pods of it waits until these are moved\n",
+			fmt.Fprintf(t.Out, "budget %s is exhausted: a second kube node with pods of it waits until this one's are moved\n",
 				term.Printable(b))
 		}
 		if s.Problem != "" {

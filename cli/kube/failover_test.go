@@ -138,7 +138,7 @@ if prod/w1 died now, h1 would, in mode safe
   4. delete 2 pods: a/x, b/y
   5. wait until 1 volumes are detached: v1
 keeps  kube-system/proxy: a DaemonSet's
-budget a/pdb is exhausted: a second kube node with pods of it waits until these are moved
+budget a/pdb is exhausted: a second kube node with pods of it waits until this one's are moved
 `
 	if got != strings.TrimPrefix(want, "\n") {
 		t.Errorf("shown:\n%s\nwant:%s", got, want)
