@@ -219,8 +219,8 @@ func addressFaults() []fault {
 			"error floating-ip h1: floating_ip.interface: lab is down: this host cannot take the floating IP 192.0.2.200",
 			"ip link set lab up"},
 		{"an ARP that is not answered",
-			func(h []Facts) { h[0].Links[1].ARPIgnore, h[0].Plan.FloatingInterface = 3, h[0].Links[1].Name },
-			"error floating-ip h1: arp_ignore is 3 on pxe: this host would not answer for the floating IP 192.0.2.200",
+			func(h []Facts) { h[0].Links[1].ARPIgnore, h[0].Plan.FloatingInterface = 8, h[0].Links[1].Name },
+			"error floating-ip h1: arp_ignore is 8 on pxe: this host would not answer for the floating IP 192.0.2.200",
 			"sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.pxe.arp_ignore=1"},
 		{"the host's own address", func(h []Facts) {
 			h[0].Links[1].Addresses = append(h[0].Links[1].Addresses, netip.MustParsePrefix("192.0.2.200/24"))

@@ -78,10 +78,15 @@ func reservedAddress(f Facts, l Link, a netip.Addr) []Finding {
 }
 
 // unanswered finds a link on which the kernel answers no ARP for the address as
-// Trivet puts it there, with the mask of a single host and the scope of the host.
-// With 2 it answers neighbours of the link's subnet, if the address is in it, too.
+// Trivet puts it there, with the mask of a single host. With 2 it answers neighbours
+// of the link's subnet, if the address is in it, too; with 3 all, if the address has
+// not the scope of the host, as it has where no other is on the link.
 func (f Facts) unanswered(l Link, a netip.Addr) []Finding {
 	if !a.Is4() || !slices.Contains([]int{2, 3, 8}, l.ARPIgnore) {
+		return nil
+	}
+	other := func(p netip.Prefix) bool { return p.Addr().Is4() && p.Addr() != a }
+	if l.ARPIgnore == 3 && slices.ContainsFunc(l.Addresses, other) {
 		return nil
 	}
 	remedy := []string{

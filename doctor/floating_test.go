@@ -7,10 +7,10 @@ import (
 )
 
 // TestARPThatIsNotAnswered goes through the values of the sysctl: the kernel
-// answers for an address of a single host, of the host's scope, with some of them.
+// answers for an address of a single host with some of them.
 func TestARPThatIsNotAnswered(t *testing.T) {
 	for address, answered := range map[string]map[int]bool{
-		"192.0.2.10":   {0: true, 1: true, 2: false, 3: false, 4: true, 5: true, 6: true, 7: true, 8: false},
+		"192.0.2.10":   {0: true, 1: true, 2: false, 3: true, 4: true, 5: true, 6: true, 7: true, 8: false},
 		"2001:db8::10": {0: true, 2: true, 3: true, 8: true},
 	} {
 		subnets := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")}
@@ -23,6 +23,12 @@ func TestARPThatIsNotAnswered(t *testing.T) {
 				t.Errorf("arp_ignore %d: the remedy is %q", value, found[0].Remedy)
 			}
 		}
+	}
+	alone := Link{Name: "eth0", Up: true, ARPIgnore: 3, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.10/32"),
+		netip.MustParsePrefix("2001:db8::1/64")}}
+	found := FloatingProblems(Plan{FloatingIP: "192.0.2.10", FloatingInterface: "eth0"}, []Link{alone})
+	if len(found) == 0 || !strings.Contains(found[0].Text, "arp_ignore is 3") {
+		t.Errorf("arp-ignore-alone: where the link has no other address: %+v", found)
 	}
 }
 

@@ -76,10 +76,19 @@ func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 	if err := a.own(k); err != nil {
 		return err
 	}
+	place, err := a.rank(k, at.index)
+	if err != nil {
+		return err
+	}
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	if err := k.AddrReplace(nil, a.entry(at.index, valid)); err != nil {
+	if place.misplaced != nil { // the kernel moves no entry, and changes no scope
+		if err := a.remove(k, *place.misplaced); err != nil {
+			return err
+		}
+	}
+	if err := k.AddrReplace(nil, a.entry(at.index, place.scope, valid)); err != nil {
 		return fmt.Errorf("put floating address %s on %s: %w", a.ip, a.iface, a.hint(err))
 	}
 	return nil
@@ -88,18 +97,16 @@ func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 // entry is the address as the kernel shall have it. It is never a source that
 // the kernel chooses, or this peer's own connections would break with its
 // leadership: preferred for no time, and for IPv4, where that alone is not
-// heeded, of the scope of this host. (Neighbours are answered nevertheless,
-// unless arp_ignore is 2, 3 or 8: doctor looks for that.) IPv6 skips the wait for a conflict, which Conflict
-// has found before, and a route to itself.
-func (a *Address) entry(index int, valid time.Duration) *netlink.Addr {
+// heeded, behind the host's own (see rank). IPv6 skips the wait for a conflict,
+// which Conflict has found before, and a route to itself.
+func (a *Address) entry(index, scope int, valid time.Duration) *netlink.Addr {
 	e := &netlink.Addr{
 		IPNet:     netlink.NewIPNet(a.ip.AsSlice()),
 		LinkIndex: index,
+		Scope:     scope,
 		ValidLft:  int(valid / time.Second),
 	}
-	if a.ip.Is4() {
-		e.Scope = unix.RT_SCOPE_HOST
-	} else {
+	if a.ip.Is6() {
 		e.Flags = unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE
 	}
 	return e
@@ -151,10 +158,17 @@ func (a *Address) removeThose(k *kernel, are func(netlink.Addr) bool) error {
 		if !are(e) {
 			continue
 		}
-		err := k.AddrDel(nil, &e)
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) { // ended meanwhile
-			return fmt.Errorf("remove floating address %s from %s: %w", a.ip, k.name(e.LinkIndex), a.hint(err))
+		if err := a.remove(k, e); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (a *Address) remove(k *kernel, e netlink.Addr) error {
+	err := k.AddrDel(nil, &e)
+	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) { // ended meanwhile
+		return fmt.Errorf("remove floating address %s from %s: %w", a.ip, k.name(e.LinkIndex), a.hint(err))
 	}
 	return nil
 }

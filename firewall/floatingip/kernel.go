@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,8 +114,23 @@ func isPort(name string, master netlink.Link) error {
 
 // entries lists where and how this host has ip.
 func (k *kernel) entries(ip netip.Addr) ([]netlink.Addr, error) {
+	all, err := k.addresses(ip.Is6())
+	return slices.DeleteFunc(all, func(e netlink.Addr) bool { return !isOf(e, ip) }), err
+}
+
+// isOf reports whether an entry gives this host ip.
+func isOf(e netlink.Addr, ip netip.Addr) bool {
+	if e.IPNet == nil {
+		return false
+	}
+	has, ok := netip.AddrFromSlice(e.IP)
+	return ok && has.Unmap() == ip
+}
+
+// addresses lists all of this host of one version, in the order in which its programs find them.
+func (k *kernel) addresses(six bool) ([]netlink.Addr, error) {
 	family := netlink.FAMILY_V4
-	if ip.Is6() {
+	if six {
 		family = netlink.FAMILY_V6
 	}
 	all, err := k.AddrList(nil, family)
@@ -124,16 +140,7 @@ func (k *kernel) entries(ip netip.Addr) ([]netlink.Addr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of this host: %w", err)
 	}
-	var found []netlink.Addr
-	for _, e := range all {
-		if e.IPNet == nil {
-			continue
-		}
-		if has, ok := netip.AddrFromSlice(e.IP); ok && has.Unmap() == ip {
-			found = append(found, e)
-		}
-	}
-	return found, nil
+	return all, nil
 }
 
 // name names an interface for a person.

@@ -174,16 +174,27 @@ func TestAnnouncementOfAStrangerIsHeard(t *testing.T) {
 // as it is put there: doctor warns of the others. Near has an address in the
 // subnet of the interface, away another.
 func TestARPIgnore(t *testing.T) {
-	lab := newSwitch(t)
-	a, near, away := lab.newHost(1).floats("10.9.0.100"), lab.newHost(2), newHost(t)
+	t.Run("own address", func(t *testing.T) {
+		lab := newSwitch(t)
+		arpIgnore(t, lab, lab.newHost(1), map[string][2]bool{"0": {true, true}, "1": {true, true}, "2": {true, false},
+			"3": {true, true}, "8": {}})
+	})
+	t.Run("no other address", func(t *testing.T) {
+		lab, alone := newSwitch(t), newHost(t)
+		lab.plug(alone, lan)
+		arpIgnore(t, lab, alone, map[string][2]bool{"0": {true, true}, "1": {true, true}, "3": {}, "8": {}})
+	})
+}
+
+func arpIgnore(t *testing.T, lab *switchboard, of *host, found map[string][2]bool) {
+	a, near, away := of.floats("10.9.0.100"), lab.newHost(2), newHost(t)
 	lab.plug(away, lan)
 	away.Carry(lan, "192.0.2.7/24")
 	away.Change(lan, func(link netlink.Link) error {
 		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index,
 			Dst: netlink.NewIPNet(net.ParseIP("10.9.0.100"))})
 	})
-	for value, want := range map[string][2]bool{"0": {true, true}, "1": {true, true}, "2": {true, false}, "3": {},
-		"8": {}} {
+	for value, want := range found {
 		a.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte(value), 0) })
 		for i, h := range []*host{near, away} {
 			a.put(10 * time.Second)

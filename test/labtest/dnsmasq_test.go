@@ -38,17 +38,30 @@ const offerLimit = 10 * time.Second
 // says, lets machines of every kind ask, over both protocols, and looks at what
 // each host offers: the boot file of that kind, and an address that nobody offers
 // to another machine. Over IPv6 it is taken, too: some firmware heeds only the file
-// of that answer.
+// of that answer. The leader's host, too, calls itself by its own address, not by the
+// floating IP, which is another host's when the machine repeats it.
 func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 	t.Parallel()
 	installGate(t)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	l.furnish = func(p *Peer) { p.Host.plug(PXE, p.Host.pxe()) }
+	l.furnish = func(p *Peer) {
+		p.Host.plug(PXE, p.Host.pxe())
+		p.Env = append(p.Env, fmt.Sprint("TRIVET_FLOATING_IP_ADDRESS=", pxeNet, floatingHost),
+			"TRIVET_FLOATING_IP_INTERFACE="+string(PXE))
+	}
 	l.Trio("h1", "h2", "h3")
 	for _, p := range l.Peers {
 		p.serveBoot()
 	}
+	l.Eventually(electLimit, "a host has the floating IP", func() error {
+		for _, p := range l.Peers {
+			if out, err := p.Host.Command("ip", "address", "show", "to", fmt.Sprint(pxeNet, floatingHost)).Output(); len(out) > 0 {
+				return err
+			}
+		}
+		return errors.New("none has it")
+	})
 	client := l.net.Host(clientHost)
 	client.plug(PXE, client.pxe())
 	wire4, err := client.packets(PXE, unix.ETH_P_IP)
@@ -92,7 +105,10 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 					t.Errorf("%s: host %d offers %v, which host %d has offered to another machine", kind.name, host, o.address, other)
 				}
 				given[o.address] = host
-				if !ask.six {
+				if own, _ := netip.AddrFromSlice(o.server); !ask.six {
+					if host > len(l.Peers) || own.String() != fmt.Sprint(pxeNet, host) {
+						t.Errorf("own-server-name: %s: host %d calls itself %v", kind.name, host, own)
+					}
 					continue
 				}
 				if got := ask.take(t, host, o); got.file != want || got.address != o.address {
@@ -146,7 +162,7 @@ type bootRequest struct {
 type offer struct {
 	address netip.Addr
 	file    string
-	// What a request repeats of it, over DHCPv6.
+	// What a request repeats of it; the latter over DHCPv6 alone.
 	server, association []byte
 }
 
@@ -245,7 +261,10 @@ func (r bootRequest) readOffer(frame []byte) (host int, o offer, ok bool) {
 		if end > len(options) {
 			break
 		}
-		if options[0] == 67 {
+		switch options[0] {
+		case optionServer4:
+			o.server = bytes.Clone(options[2:end])
+		case 67:
 			o.file = string(bytes.TrimRight(options[2:end], "\x00"))
 		}
 		options = options[end:]

@@ -96,7 +96,7 @@ func (l *romLab) outlives(report *romReport, k killing, m openstack.Machine) err
 		err = fmt.Errorf("booted from host %d in round %d, and host %d was dead before it had an offer", b.From, b.Rounds,
 			old)
 	}
-	err = errors.Join(l.told(r, m, err), r.powerOff())
+	err = errors.Join(l.told(r, m, errors.Join(err, misnamed(all))), r.powerOff())
 	l.mend(k, leader)
 	return err
 }

@@ -139,7 +139,7 @@ func (l *romLab) bootsFromLeader(report *romReport, scenario string, m openstack
 		if !l.apart && !r.console.says(saysFloating) {
 			return errors.New("the floating IP did not answer it")
 		}
-		return atOnce(b)
+		return errors.Join(atOnce(b), misnamed(l.wire.about(m.MAC, r.on)))
 	})
 }
 

@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -33,6 +34,18 @@ type wireMessage struct {
 // answers reports whether it is a server's word.
 func (m wireMessage) answers() bool {
 	return slices.Contains([]string{"OFFER", "ACK", "NAK", "ADVERTISE", "REPLY"}, m.kind)
+}
+
+// misnamed is an error for an answer in which a host calls itself by another address than its own: a machine repeats
+// it to the next leader's host, which takes it for its own, and refuses. Silence is what that host owes.
+func misnamed(all []wireMessage) error {
+	for _, m := range all {
+		own := fmt.Sprint(pxeNet, m.host)
+		if m.host != 0 && m.answers() && m.server != nil && (m.server.String() != own || m.kind == "NAK") {
+			return fmt.Errorf("own-server-name: %s of host %d, which calls itself %v", m.kind, m.host, m.server)
+		}
+	}
+	return nil
 }
 
 // wire hears all of DHCP that passes switches of a lab. Its methods may be
