@@ -26,7 +26,7 @@ func Checks() []Check {
 			"The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports, a guest whose hypervisor may freeze it.",
 			judgeFilter},
 		{"dhcp",
-			"A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface.",
+			"A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface; and a server that answers before the filter is there.",
 			judgeDHCP},
 		{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.",
 			judgePools},

@@ -25,6 +25,7 @@ type Unit struct {
 func judgeDHCP(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
+		out = append(out, f.early()...)
 		switch {
 		case f.Plan.Driver == noop:
 		case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
@@ -50,6 +51,18 @@ func judgeDHCP(hosts []Facts) []Finding {
 			}
 			out = append(out, f.unserved()...)
 		}
+	}
+	return out
+}
+
+// early finds DHCP servers that answer before the PXE filter is in place, at each boot of their host.
+func (f Facts) early() (out []Finding) {
+	for _, unit := range f.DHCP.Early {
+		dropIns := "/etc/systemd/system/" + unit + ".d"
+		out = append(out, newFinding(Warning, f, []string{"mkdir -p " + dropIns,
+			"ln -sf /usr/lib/systemd/system/dnsmasq.service.d/trivet.conf " + dropIns + "/", "systemctl daemon-reload"},
+			"%s serves DHCP and does not wait for trivet-firewall.service: when this host boots it answers every machine until the PXE filter is there",
+			unit))
 	}
 	return out
 }

@@ -127,6 +127,8 @@ type DHCP struct {
 	Taken []Taken `json:"taken,omitempty"`
 	// Unit is dnsmasq's; nil where systemd does not run or does not answer.
 	Unit *Unit `json:"unit,omitempty"`
+	// Early are the units of DHCP servers that systemd does not start after the PXE filter.
+	Early []string `json:"early,omitempty"`
 	// Answers are the servers that answered this host's test: a machine that
 	// every host denies.
 	Answers  []Server `json:"answers,omitempty"`

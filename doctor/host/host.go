@@ -36,6 +36,8 @@ type Options struct {
 type gathering struct {
 	o     Options
 	facts doctor.Facts
+	// servers are the units that serve DHCP on the interface on which machines boot.
+	servers []string
 
 	mu   sync.Mutex // of gaps
 	gaps []doctor.Gap

@@ -51,7 +51,7 @@ func TestSockets(t *testing.T) {
 	write(t, dir, "self/net/raw", rawTable)
 	g := &gathering{o: Options{proc: dir, holdersOf: func(_ string, at netip.AddrPort) ([]portholder.Holder, error) {
 		return map[uint16][]portholder.Holder{
-			portDHCP: {{Program: "dnsmasq", PID: 73}, {Program: "dnsmasq", PID: 74, Device: 1 << 20}},
+			portDHCP: {{Program: "dnsmasq", PID: 73, Unit: "site-dhcp.service"}, {Program: "dnsmasq", PID: 74, Device: 1 << 20}},
 			portTFTP: {{Program: "in.tftpd", PID: 75, Unit: "tftpd-hpa.service"},
 				{Program: "in.tftpd", PID: 76, Device: 1 << 20}},
 		}[at.Port()], nil
@@ -61,6 +61,9 @@ func TestSockets(t *testing.T) {
 		{Port: portTFTP, By: "in.tftpd (pid 75, tftpd-hpa.service)", Unit: "tftpd-hpa.service"}}; !slices.Equal(
 		g.facts.DHCP.Taken, want) {
 		t.Errorf("taken: %+v, want %+v", g.facts.DHCP.Taken, want)
+	}
+	if !slices.Equal(g.servers, []string{"site-dhcp.service"}) {
+		t.Errorf("early-server: DHCP is served by %q", g.servers)
 	}
 	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP {
 		t.Errorf("%+v", g.facts)
@@ -370,6 +373,21 @@ func TestReadIsBounded(t *testing.T) {
 }
 
 func testTime() time.Time { return time.Unix(1_800_000_000, 0) }
+
+func TestServerBeforeTheFilter(t *testing.T) {
+	const filter = "LoadState=loaded\nAfter=nftables.service\n"
+	for text, want := range map[string]bool{
+		"LoadState=loaded\nAfter=basic.target network.target\n\n" + filter:                         true,
+		"LoadState=loaded\nAfter=basic.target trivet-firewall.service network.target\n\n" + filter: false,
+		"LoadState=loaded\nAfter=basic.target\n\nLoadState=not-found\nAfter=\n":                    false,
+		"LoadState=loaded\nAfter=basic.target\n":                                                   false,
+		"LoadState=loaded\nAfter=trivet-firewall.service.d basic.target\n\n" + filter:              true,
+	} {
+		if got := isEarly(text); got != want {
+			t.Errorf("early-server: %q: %v", text, got)
+		}
+	}
+}
 
 func TestUnit(t *testing.T) {
 	for text, want := range map[string]doctor.Unit{

@@ -142,6 +142,9 @@ func (g *gathering) holders() error {
 				continue
 			}
 			d.Listening = d.Listening || port != portTFTP
+			if port != portTFTP && strings.HasSuffix(h.Unit, ".service") && !slices.Contains(g.servers, h.Unit) {
+				g.servers = append(g.servers, h.Unit)
+			}
 			if port == portDHCP && d.Program == "" {
 				d.Program = h.Program
 			}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/doctor"
@@ -24,6 +25,34 @@ func (g *gathering) unit(ctx context.Context) {
 		return
 	}
 	g.facts.DHCP.Unit = unitOf(string(text))
+	for _, server := range g.servers {
+		text, err := runCommand(ctx, path, "show", server, unitFilter, "--property=LoadState,After")
+		if err != nil {
+			g.gap("dhcp", err.Error())
+			return
+		}
+		if isEarly(string(text)) {
+			g.facts.DHCP.Early = append(g.facts.DHCP.Early, server)
+		}
+	}
+}
+
+// unitFilter shuts the PXE filter when the host boots.
+const unitFilter = "trivet-firewall.service"
+
+// isEarly reads what 'systemctl show' prints of a DHCP server and of unitFilter, and reports whether the former does
+// not wait for the latter. A host without that unit has another way.
+func isEarly(text string) bool {
+	server, filter, _ := strings.Cut(text, "\n\n")
+	if unitOf(filter).Load != "loaded" {
+		return false
+	}
+	for line := range strings.Lines(server) {
+		if after, ok := strings.CutPrefix(line, "After="); ok {
+			return !slices.Contains(strings.Fields(after), unitFilter)
+		}
+	}
+	return true
 }
 
 // unitOf reads what 'systemctl show' prints, a line a property.
