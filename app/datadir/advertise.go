@@ -51,43 +51,66 @@ func (h Host) CheckAddress() error {
 type network struct {
 	// has reports whether one is of this host now.
 	has func(ip net.IP) (bool, error)
-	// addresses lists the global ones of either version that stay, but for those of one interface.
-	addresses func(except string) (v4, v6 []string, err error)
+	// addresses lists the global ones of either version that stay, but for those of some interfaces.
+	addresses func(except []string) (v4, v6 []string, err error)
+	// inward names the bridges behind which are machines of this host alone.
+	inward func() ([]string, error)
 	// source is the one from which a target is reached.
 	source func(target string) (string, error)
 }
 
-func kernel() network { return network{onThisHost, globalAddresses, hostaddr.Towards} }
+func kernel() network {
+	return network{onThisHost, globalAddresses, hostaddr.InwardBridges, hostaddr.Towards}
+}
 
 // onlyAddress returns this host's one usable address. Where there are several, or where
 // a target is reached by the other version of IP, it is the one from which target is
-// reached, if there is a target; else those of the interface on which machines boot do
-// not count, unless there are no others.
+// reached, if there is a target; else those of docker0 and its like do not count, nor, of
+// several, those of the interface on which machines boot, unless there are no others.
 func (h Host) onlyAddress(on network, target string) (string, error) {
-	v4, v6, err := on.addresses("")
+	v4, v6, err := on.addresses(nil)
 	if err != nil {
 		return "", err
 	}
 	found := usable(v4, v6)
 	if target != "" {
 		source, err := on.source(target)
-		if len(found) > 1 || err == nil && slices.Contains(v6, source) {
+		if len(found) > 1 || err == nil && slices.Contains(slices.Concat(found, v6), source) {
 			return source, err
 		}
 	}
+	boots := h.Config.Firewall.Interface
+	except, err := on.inward()
+	if err != nil {
+		return "", err
+	}
+	except = slices.DeleteFunc(except, func(bridge string) bool { // machines elsewhere boot there, or call there
+		return bridge == boots || bridge == h.Config.FloatingIP.Interface
+	})
+	if found, err = on.elsewhere(except, found); err != nil {
+		return "", err
+	}
 	if len(found) > 1 {
-		v4, v6, err := on.addresses(h.Config.Firewall.Interface)
-		if err != nil {
+		if found, err = on.elsewhere(append(except, boots), found); err != nil {
 			return "", err
-		}
-		if elsewhere := usable(v4, v6); len(elsewhere) > 0 {
-			found = elsewhere
 		}
 	}
 	if len(found) != 1 {
 		return "", &AddressError{Found: found}
 	}
 	return found[0], nil
+}
+
+// elsewhere returns the usable addresses of all interfaces but some, found if there are none.
+func (on network) elsewhere(except, found []string) ([]string, error) {
+	v4, v6, err := on.addresses(except)
+	if err != nil {
+		return nil, err
+	}
+	if others := usable(v4, v6); len(others) > 0 {
+		return others, nil
+	}
+	return found, nil
 }
 
 // AddressNow returns the address of a host that had one, which stays while the host has it. Else
@@ -138,15 +161,15 @@ func onThisHost(ip net.IP) (bool, error) {
 	}), nil
 }
 
-// globalAddresses lists this host's global addresses, but for those of one interface, and
+// globalAddresses lists this host's global addresses, but for those of some interfaces, and
 // none that the kernel drops by itself.
-func globalAddresses(except string) (v4, v6 []string, err error) {
+func globalAddresses(except []string) (v4, v6 []string, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, nil, fmt.Errorf("list this host's interfaces: %w", err)
 	}
 	for _, i := range interfaces {
-		if i.Name == except {
+		if slices.Contains(except, i.Name) {
 			continue
 		}
 		found, err := hostaddr.Lasting(i.Index)

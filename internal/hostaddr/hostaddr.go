@@ -37,14 +37,21 @@ func goes(a netlink.Addr) bool {
 // longest.
 func Lasting(index int) ([]netip.Prefix, error) {
 	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
-	all, err := netlink.AddrList(link, netlink.FAMILY_ALL)
-	for again := 1; errors.Is(err, netlink.ErrDumpInterrupted) && again < maxDumps; again++ {
-		all, err = netlink.AddrList(link, netlink.FAMILY_ALL)
-	}
+	all, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses of an interface: %w", err)
 	}
 	return lasting(all), nil
+}
+
+// dump asks for a list again that changed while it was read.
+func dump[T any](list func() ([]T, error)) (all []T, err error) {
+	for range maxDumps {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return all, err
 }
 
 // Towards returns the address from which the kernel reaches target, a host and port. Of

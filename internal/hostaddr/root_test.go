@@ -3,6 +3,7 @@
 package hostaddr
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -57,4 +58,40 @@ func TestPrivacyAddressIsNotTold(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestInwardBridgesOfTheKernel has docker0, which is down, cni0 with a container, and a bridge of a container's
+// own NIC, by which its default route goes.
+func TestInwardBridgesOfTheKernel(t *testing.T) {
+	h, other := netns.New(t), netns.New(t)
+	h.Cable("eth0", other, "far")
+	h.Cable("veth0", netns.New(t), "eth0")
+	for bridge, port := range map[string]string{"docker0": "", "cni0": "veth0", "br-own": "eth0"} { // order-free
+		h.Do(func() error {
+			return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge}})
+		})
+		if port != "" {
+			master := h.Link(bridge)
+			h.Change(port, func(l netlink.Link) error { return netlink.LinkSetMaster(l, master) })
+			h.Change(bridge, netlink.LinkSetUp)
+		}
+	}
+	inward := func(want ...string) {
+		t.Helper()
+		h.Do(func() error {
+			found, err := InwardBridges()
+			if !slices.Equal(found, want) {
+				t.Errorf("inward-bridge: %v, want %v", found, want)
+			}
+			return err
+		})
+	}
+	inward("br-own", "cni0", "docker0")
+	h.Carry("br-own", "192.0.2.1/24")
+	inward("br-own", "cni0", "docker0")
+	at := h.Link("br-own").Attrs().Index
+	h.Do(func() error {
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: at, Gw: net.IPv4(192, 0, 2, 254)})
+	})
+	inward("cni0", "docker0")
 }
