@@ -77,7 +77,7 @@ func (p *Peer) steps() []step {
 			named: true},
 		{part: partPort, open: func(ctx context.Context) error { return p.startPort(ctx, secrets) }},
 		{part: partLog, open: p.startCore},
-		{part: partGossip, open: do(func() error { return p.startGossip(secrets.Ring) })},
+		{part: partGossip, open: func(ctx context.Context) error { return p.startGossip(ctx, secrets.Ring) }},
 		{part: "peers' requests", open: p.servePeers},
 		{part: partAPI, open: p.serveAPI},
 		{part: "webhook", open: p.serveComponents},

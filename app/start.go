@@ -175,11 +175,16 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 	}
 }
 
-func (p *Peer) startGossip(ring cluster.Ring) error {
+func (p *Peer) startGossip(ctx context.Context, ring cluster.Ring) error {
 	listen, view := p.opts.Config.Gossip.Listen, p.core.Store.View
+	at, err := datadir.Host{Config: p.opts.Config}.GossipAddress(ctx, p.id.Gossip, seeds(view(), p.id))
+	if err != nil { // gossip is for display: nothing that a start has to wait for
+		p.opts.Logger.Warn("look up own name for gossip failed: the others may show this peer as dead until it is started again",
+			"name", p.id.Gossip, "used", at, "err", err)
+	}
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
-		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
+		Listen: listen, Advertise: at, Ring: ring,
 		Seeds: func() []string { return seeds(view(), p.id) }, Hosts: func() []string {
 			return gossipHosts(view(), p.access, p.id)
 		}, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,

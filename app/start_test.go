@@ -169,6 +169,22 @@ func TestEveryFailedStartIsUndone(t *testing.T) {
 	checkNothingLeft(t, descriptors, goroutines)
 }
 
+// TestPeerKnownByANameStarts: gossip carries addresses alone.
+func TestPeerKnownByANameStarts(t *testing.T) {
+	s := newStartable(t)
+	s.o.Config.Cluster.Advertise, s.o.Config.Gossip.Advertise = "localhost:7350", "localhost:7351"
+	peer, err := New(t.Context(), s.o)
+	if err != nil {
+		t.Fatalf("gossip-of-a-name: %v", err)
+	}
+	if peer.id.Gossip != "localhost:7351" {
+		t.Errorf("gossip-of-a-name: the others are told %q", peer.id.Gossip)
+	}
+	if err := peer.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestKillReleasesEverything starts a peer where another was killed, in one
 // process, with everything switched on.
 func TestKillReleasesEverything(t *testing.T) {

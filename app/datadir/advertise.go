@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -47,7 +48,7 @@ func (h Host) CheckAddress() error {
 	return err
 }
 
-// network is what the kernel knows of a host's addresses.
+// network is what a host knows of addresses.
 type network struct {
 	// has reports whether one is of this host now.
 	has func(ip net.IP) (bool, error)
@@ -57,10 +58,12 @@ type network struct {
 	inward func() ([]string, error)
 	// source is the one from which a target is reached.
 	source func(target string) (string, error)
+	// lookup returns the addresses of a name.
+	lookup func(ctx context.Context, name string) ([]net.IPAddr, error)
 }
 
 func kernel() network {
-	return network{onThisHost, globalAddresses, hostaddr.InwardBridges, hostaddr.Towards}
+	return network{onThisHost, globalAddresses, hostaddr.InwardBridges, hostaddr.Towards, net.DefaultResolver.LookupIPAddr}
 }
 
 // onlyAddress returns this host's one usable address. Where there are several, or where

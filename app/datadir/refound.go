@@ -255,8 +255,9 @@ func others(self Identity, v fsm.View) []membership.FormerMember {
 func (h Host) Ask(ctx context.Context, r *Refounding) ([]cluster.Asked, error) {
 	s := cluster.Surveyor{Gossip: cluster.GossipOptions{
 		ID: r.Self.ID, Cluster: r.Self.Cluster, Incarnation: r.state.View().Incarnation(), Binary: h.Binary,
-		Listen: h.Config.Gossip.Listen, Advertise: r.Self.Gossip,
+		Listen: h.Config.Gossip.Listen,
 	}}
+	s.Gossip.Advertise, _ = h.GossipAddress(ctx, r.Self.Gossip, gossipOf(r.Others)) // each is asked itself
 	for _, secrets := range r.secrets {
 		if !slices.ContainsFunc(s.CAs, func(ca *x509.Certificate) bool { return ca.Equal(secrets.Credentials.CA) }) {
 			s.CAs = append(s.CAs, secrets.Credentials.CA)
