@@ -57,7 +57,11 @@ func (p *Peer) steps() []step {
 		return func(context.Context) error { return open() }
 	}
 	return []step{
-		{part: "identity", open: do(func() (err error) { p.id, secrets, err = o.identity(); return err })},
+		{part: "identity", open: do(func() (err error) {
+			p.id, secrets, err = o.identity()
+			p.conf.Name = p.id.Name
+			return err
+		})},
 		{part: "inspection settings",
 			open: do(func() (err error) { p.settings, err = o.openSettings(o.Config.Inspection); return err }), named: true},
 		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }),

@@ -210,6 +210,28 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 }
 
+// TestAPeerKeepsItsName: no reload and no restart renames it, which a reload and the status say.
+func TestAPeerKeepsItsName(t *testing.T) {
+	r := newReloadable(t)
+	if text := r.warns("useless_options"); text != "" {
+		t.Errorf("name-is-kept: the name of the join: %q", text)
+	}
+	got, err := r.set("name", "rack4-h1")
+	warned := strings.Join(got.Warnings, "\n")
+	if err != nil || len(got.Restart)+len(got.Applied) > 0 || !strings.Contains(warned, "as h1") {
+		t.Errorf("name-is-kept: the reload says %+v (%v)", got, err)
+	}
+	if text := r.warns("useless_options"); !strings.Contains(text, "as h1") || r.warns("restart_needed") != "" {
+		t.Errorf("name-is-kept: the status says %q, and to restart for %q", text, r.warns("restart_needed"))
+	}
+	if got, err := r.set("name", "h1"); err != nil || strings.Contains(strings.Join(got.Warnings, "\n"), "as h1") {
+		t.Errorf("name-is-kept: changed back: %+v (%v)", got, err)
+	}
+	if text := r.warns("useless_options"); text != "" {
+		t.Errorf("name-is-kept: changed back, and still %q", text)
+	}
+}
+
 // TestReloadTakesRewrittenFiles: what a file of an option holds counts from a reload on, or is refused
 // with its lines, also where its path has not changed; what waits for a restart is named.
 func TestReloadTakesRewrittenFiles(t *testing.T) {

@@ -31,9 +31,11 @@ func (c Config) Renew(next Config) Renewal {
 		}
 		same := o.exact(&c) == o.exact(&next)
 		switch {
-		case !same && o.Change != AtReload:
+		case !same && o.Change == AtRestart:
 			r.Restart = append(r.Restart, o.Key)
 			continue
+		case !same && o.Change == AtJoin:
+			o.set(&r.Config, o.value(&next)) // see CheckName
 		case !same:
 			r.Applied = append(r.Applied, o.Key)
 			o.set(&r.Config, o.value(&next))
@@ -87,12 +89,12 @@ func (c Config) judgeTogether() Problems {
 	return slices.Concat(c.crossCheck(), c.CheckPairs(), c.secondLook())
 }
 
-// Differing lists the options that two configurations do not agree on, in the
-// order of the table.
+// Differing lists the options that count after a join, and that two configurations
+// do not agree on, in the order of the table.
 func Differing(a, b Config) []string {
 	var keys []string
 	for _, o := range table {
-		if o.AliasOf == "" && o.exact(&a) != o.exact(&b) {
+		if o.AliasOf == "" && o.Change != AtJoin && o.exact(&a) != o.exact(&b) {
 			keys = append(keys, o.Key)
 		}
 	}

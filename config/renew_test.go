@@ -39,7 +39,7 @@ func TestEveryKeyIsRenewed(t *testing.T) {
 			if applied != (o.Change == AtReload) || restart != (o.Change == AtRestart) {
 				t.Errorf("renewed-otherwise: applied %v, to restart for %v; its row says %s", r.Applied, r.Restart, o.Change)
 			}
-			if got := o.exact(&r.Config) == o.exact(&next); got != (o.Change == AtReload) && len(r.Together) == 0 {
+			if got := o.exact(&r.Config) == o.exact(&next); got != (o.Change != AtRestart) && len(r.Together) == 0 {
 				t.Errorf("renewed-otherwise: the new value counts: %t", got)
 			}
 		})

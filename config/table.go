@@ -57,7 +57,7 @@ func Options() []Option { return slices.Clone(table) }
 
 func peerOptions() []Option {
 	return []Option{
-		{Key: "name", Change: AtRestart, Extent: OneHost, rule: hostName(), field: func(c *Config) any { return &c.Name },
+		{Key: "name", Change: AtJoin, Extent: OneHost, rule: hostName(), field: func(c *Config) any { return &c.Name },
 			Help: "What people call this peer. Default: the host name."},
 		{Key: "data_dir", Change: AtRestart, Extent: OneHost, Default: "/var/lib/trivet", rule: absolutePath(maxText),
 			field: func(c *Config) any { return &c.DataDir },

@@ -9,6 +9,8 @@ const (
 	AtReload Change = iota + 1
 	// AtRestart: the peer is made with it.
 	AtRestart
+	// AtJoin: the host becomes a peer with it, and the cluster keeps what it was.
+	AtJoin
 )
 
 // String is how the reference says it.
@@ -18,6 +20,8 @@ func (c Change) String() string {
 		return "reload"
 	case AtRestart:
 		return "restart"
+	case AtJoin:
+		return "join"
 	}
 	return ""
 }

@@ -34,6 +34,17 @@ func (c Config) CheckPairs() Problems {
 	return r.found
 }
 
+// CheckName finds a name that was written when the cluster knew the host by another one already. The host's
+// own name, which is the default, may change.
+func (c Config) CheckName(known string) Problems {
+	r := review{Config: c}
+	if c.Name != known && c.Origin("name").Kind != FromDefault {
+		r.addProblem("name", fmt.Sprintf("%s is not used: the cluster knows this host as %s since it joined", c.Name, known),
+			"write "+known+"; to rename it: 'trivet leave' here, then 'trivet join' under the new name")
+	}
+	return r.found
+}
+
 // pairLogins finds users and passwords that no login uses: their absence is what a service
 // sees, or, of the API, that strangers are let in.
 func (r *review) pairLogins() {

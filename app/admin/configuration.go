@@ -27,6 +27,7 @@ type Configuration struct {
 	// Rewritten returns the keys of a configuration whose files hold another text than the
 	// one that counts.
 	Rewritten func(config.Config) (keys []string)
+	Name      string // by which the cluster knows this host
 	Logger    *slog.Logger
 
 	left atomic.Pointer[unapplied] // since the newest attempt to reload; nil before the first
@@ -163,22 +164,31 @@ func (c *Configuration) reloaded(r config.Renewal) Reloaded {
 			problem.String())
 		out.Together = append(out.Together, problem.String())
 	}
-	for _, w := range append(r.Config.Warnings(), r.Config.CheckPairs()...) {
+	for _, w := range append(r.Config.Warnings(), c.useless()...) {
 		out.Warnings = append(out.Warnings, w.String())
 	}
 	log.Info("configuration reloaded", "applied", r.Applied, "needs_restart", r.Restart)
 	return out
 }
 
+// useless finds what is of no use in the configuration in force.
+func (c *Configuration) useless() config.Problems {
+	now := c.Current()
+	return append(now.CheckPairs(), now.CheckName(c.Name)...)
+}
+
 // Warnings are what is of no use in the configuration in force, and what stands in its
 // sources and does not count.
 func (c *Configuration) Warnings() []api.Warning {
 	var out []api.Warning
-	for _, p := range c.Current().CheckPairs() {
-		do := p.Do
+	for _, p := range c.useless() {
+		do, then := p.Do, "restart"
+		if o, _ := config.Lookup(p.Key); o.Change == config.AtJoin {
+			then = "reload" // a restart changes nothing
+		}
 		p.Do = ""
 		out = append(out, api.Warning{Code: "useless_options", Text: p.String(),
-			Remedy: do + "; 'trivet config check', then 'systemctl restart trivet'"})
+			Remedy: do + "; 'trivet config check', then 'systemctl " + then + " trivet'"})
 	}
 	left := c.left.Load()
 	if left == nil {

@@ -28,6 +28,9 @@ func Config(t *term.Terminal, peer term.Peer, set *Set) *cobra.Command {
 			if err := Unfinished(conf.DataDir); err != nil && !errors.Is(err, fs.ErrPermission) {
 				return err
 			}
+			for _, w := range renamed(conf) { // no error: peers run with one
+				t.Warn("%v", w)
+			}
 			t.Say("the configuration will do")
 			return nil
 		},

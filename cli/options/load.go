@@ -20,6 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
@@ -134,6 +135,16 @@ func Useless(c config.Config) config.Problems {
 	return append(c.CheckPairs(), health.AddressProblems(c)...)
 }
 
+// renamed finds a name that the peer of the data directory does not have. Who may not look
+// judges a file that is perhaps for another host.
+func renamed(c config.Config) config.Problems {
+	id, _, err := datadir.Peek(c.DataDir)
+	if err != nil {
+		return nil
+	}
+	return c.CheckName(id.Name)
+}
+
 // Peruse is Load for a command that asks a peer, which had its warnings when it
 // started.
 func (s *Set) Peruse() (config.Config, error) {
@@ -194,7 +205,7 @@ func Error(err error) error {
 func (s *Set) LoadServable() (config.Config, error) {
 	c, err := s.Load()
 	if err == nil { // else some values are not those that were written
-		for _, w := range Useless(c) {
+		for _, w := range append(Useless(c), renamed(c)...) {
 			s.term.Warn("%v", w)
 		}
 	}
