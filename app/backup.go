@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -32,6 +33,8 @@ import (
 const (
 	backupLook  = 10 * time.Second // how often the peer checks whether a backup is due
 	backupRetry = 5 * time.Minute  // after a backup that failed
+	// backupHang is how long one call of the directory's file system may take, 4 MiB of a backup at most.
+	backupHang = 5 * time.Minute
 	// backupCatchUp is how long a peer that was started waits for a leader: until that one tells
 	// what is committed, the peer has the state of its snapshot, which may be that of the founding.
 	backupCatchUp = 10 * time.Minute
@@ -64,6 +67,8 @@ type backups struct {
 	began   time.Time
 	progress
 	early bool // the newest was taken before this peer had caught up; Run's alone
+
+	steps bounds.Steps // of the newest attempt; Run's alone
 
 	mu     sync.Mutex
 	newest backup
@@ -145,6 +150,7 @@ func (b *backups) backUpIfDue() (err error) {
 			b.failed++
 		}
 	}()
+	b.steps.Begin()
 	if err := b.sweep(); err != nil {
 		return err
 	}
@@ -157,7 +163,7 @@ func (b *backups) backUpIfDue() (err error) {
 		b.remember(ours[len(ours)-1])
 	}
 	ours, dropped := b.drop(ours)
-	if v.ClusterID() == "" || !b.due(v, ours) {
+	if b.steps.Hung() || v.ClusterID() == "" || !b.due(v, ours) {
 		return dropped // the log has yet to come, or it is too early
 	}
 	made, err := b.writeBackup(v, ours)
@@ -171,13 +177,42 @@ func (b *backups) backUpIfDue() (err error) {
 	return errors.Join(err, dropped)
 }
 
+// step makes one call of the directory's file system, which may be a share that hangs
+// (docs/design.md#eyes): the attempt is given up then.
+func (b *backups) step(call func() error) error {
+	err := b.steps.Do(backupHang, call)
+	if b.steps.Hung() {
+		return fmt.Errorf("%s: %w", b.conf.Directory, err)
+	}
+	return err
+}
+
+func (b *backups) remove(names ...string) (err error) {
+	for _, name := range names {
+		err = errors.Join(err, b.step(func() error { return os.Remove(filepath.Join(b.conf.Directory, name)) }))
+		if b.steps.Hung() {
+			break
+		}
+	}
+	return err
+}
+
+func (b *backups) entries() ([]os.DirEntry, error) {
+	var all []os.DirEntry
+	if err := b.step(func() (err error) { all, err = os.ReadDir(b.conf.Directory); return err }); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // drop removes all but the newest backup.keep, and returns those.
 func (b *backups) drop(ours []backup) (kept []backup, err error) {
 	surplus := max(len(ours)-b.conf.Keep, 0)
-	for _, old := range ours[:surplus] {
-		err = errors.Join(err, os.Remove(filepath.Join(b.conf.Directory, old.name)))
+	var old []string
+	for _, one := range ours[:surplus] {
+		old = append(old, one.name)
 	}
-	return ours[surplus:], err
+	return ours[surplus:], b.remove(old...)
 }
 
 // caughtUp says whether the view holds the entry that opened this process's session, and so
@@ -239,18 +274,19 @@ func (b *backups) unfinished() string { return "." + b.prefix() + "new-" }
 // sweep removes what a process that was killed has left of a backup: each is as large as
 // the state, and has a name that is never used again.
 func (b *backups) sweep() error {
-	entries, err := os.ReadDir(b.conf.Directory)
+	entries, err := b.entries()
 	if err != nil {
 		return nil // list says so
 	}
+	var left []string
 	for _, e := range entries {
 		// The rest is what os.CreateTemp adds: h1's prefix begins the names of a peer h1-new, too.
 		rest, ours := strings.CutPrefix(e.Name(), b.unfinished())
 		if ours && strings.Trim(rest, "0123456789") == "" {
-			err = errors.Join(err, os.Remove(filepath.Join(b.conf.Directory, e.Name())))
+			left = append(left, e.Name())
 		}
 	}
-	if err != nil {
+	if err := b.remove(left...); err != nil {
 		return fmt.Errorf("remove an unfinished backup: %w", err)
 	}
 	return nil
@@ -259,7 +295,7 @@ func (b *backups) sweep() error {
 // list returns this peer's backups, oldest first. A file with a name of another
 // form is none of them.
 func (b *backups) list() ([]backup, error) {
-	entries, err := os.ReadDir(b.conf.Directory)
+	entries, err := b.entries()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", errBackupDirectory, b.conf.Directory)
 	}
@@ -308,57 +344,73 @@ func (b *backups) parse(name string) (out backup, ok bool) {
 }
 
 // writeBackup writes the state to a file of another name, reads it back from there, and
-// only then gives it its own: what has the name of a backup is a good one.
+// only then gives it its own: what has the name of a backup is a good one. Of a file system that
+// hangs the unfinished file is left to sweep, and its descriptor to the garbage collector.
 func (b *backups) writeBackup(v fsm.View, ours []backup) (made backup, err error) {
 	if err := b.room(ours); err != nil {
 		return made, err
 	}
-	tmp, err := os.CreateTemp(b.conf.Directory, b.unfinished()+"*") // mode 0600
+	var tmp *os.File
+	err = b.step(func() (err error) {
+		tmp, err = os.CreateTemp(b.conf.Directory, b.unfinished()+"*") // mode 0600
+		return err
+	})
 	if err != nil {
 		return made, fmt.Errorf("backup: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("backup: %w", err), os.Remove(tmp.Name()))
+			err = fmt.Errorf("backup: %w", err)
+		}
+		if err != nil && !b.steps.Hung() {
+			err = errors.Join(err, b.remove(filepath.Base(tmp.Name())))
 		}
 	}()
 	taken := b.wall().UTC()
 	made = backup{taken: taken.Truncate(time.Second), incarnation: v.Incarnation(), index: v.Index()}
 	made.name = fmt.Sprintf("%s%s-%d-%d%s", b.prefix(), taken.Format(backupForm), made.incarnation, made.index, backupEnd)
-	if err := errors.Join(writeVerified(tmp, v), tmp.Close()); err != nil {
+	if err = writeVerified(&bounds.SteppedFile{File: tmp, Step: b.step}, v); !b.steps.Hung() {
+		err = errors.Join(err, b.step(tmp.Close))
+	}
+	if err != nil {
 		return made, err
 	}
-	if err := os.Rename(tmp.Name(), filepath.Join(b.conf.Directory, made.name)); err != nil {
+	err = b.step(func() error { return os.Rename(tmp.Name(), filepath.Join(b.conf.Directory, made.name)) })
+	if err != nil {
 		return made, err
 	}
-	return made, datadir.Sync(b.conf.Directory)
+	return made, b.step(func() error { return datadir.Sync(b.conf.Directory) })
 }
 
-func writeVerified(f *os.File, v fsm.View) error {
+func writeVerified(f *bounds.SteppedFile, v fsm.View) error {
 	if _, err := v.WriteTo(f); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if err := f.Step(f.File.Sync); err != nil {
 		return err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	if err := f.Step(func() error { _, err := f.File.Seek(0, io.SeekStart); return err }); err != nil {
 		return err
 	}
-	_, err := fsm.Read(f)
+	const readAtOnce = 1 << 20
+	_, err := fsm.Read(bufio.NewReaderSize(f, readAtOnce))
 	return err
 }
 
 // room refuses to fill the disk, which the log may be on, too.
 func (b *backups) room(ours []backup) error {
-	need := uint64(backupReserve)
-	if len(ours) > 0 {
-		info, err := os.Stat(filepath.Join(b.conf.Directory, ours[len(ours)-1].name))
-		if err != nil {
-			return fmt.Errorf("backup: %w", err)
+	need, free := uint64(backupReserve), uint64(0)
+	err := b.step(func() (err error) {
+		if len(ours) > 0 {
+			info, err := os.Stat(filepath.Join(b.conf.Directory, ours[len(ours)-1].name))
+			if err != nil {
+				return fmt.Errorf("backup: %w", err)
+			}
+			need += 2 * uint64(info.Size())
 		}
-		need += 2 * uint64(info.Size())
-	}
-	free, err := b.free(b.conf.Directory)
+		free, err = b.free(b.conf.Directory)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -390,8 +442,12 @@ func (b *backups) warnings() []api.Warning {
 	defer b.mu.Unlock()
 	switch {
 	case b.err != nil:
-		return []api.Warning{{Code: "backup_failed", Text: fmt.Sprintf("no backup could be taken: %v", b.err),
-			Remedy: "mend what it names; the next attempt follows within minutes"}}
+		remedy := "mend what it names; the next attempt follows within minutes"
+		if errors.Is(b.err, bounds.ErrHangs) {
+			remedy = fileRemedy(config.File{Path: b.conf.Directory}, b.err)
+		}
+		text := fmt.Sprintf("no backup could be taken: %v", b.err)
+		return []api.Warning{{Code: "backup_failed", Text: text, Remedy: remedy}}
 	case age > backupLate*b.conf.Every:
 		return []api.Warning{{Code: "backup_old",
 			Text:   fmt.Sprintf("the newest backup of this peer is %v old", age.Round(time.Second)),

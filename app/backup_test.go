@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +127,52 @@ func TestStopWhileTheBackupsHang(t *testing.T) {
 			time.Sleep(slow)
 			synctest.Wait() // it has ended
 			r.pass(time.Hour)
+		}
+	})
+}
+
+// The server of the share dies for good under a backup, and another one is mounted there: the peer takes backups
+// again, a call that hangs for ever notwithstanding, tells of the hang meanwhile, and what was slow is none.
+func TestBackupsGoOnAfterAHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBackupRig(t, 2)
+		r.failing = slog.New(slog.DiscardHandler)
+		share, calls := make(chan struct{}), atomic.Int64{}
+		var good atomic.Bool
+		r.backups.free = func(string) (uint64, error) {
+			if calls.Add(1); !good.Load() {
+				<-share
+			}
+			time.Sleep(backupHang - time.Second) // in a bubble
+			return r.room, nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { r.Run(ctx); close(ended) }()
+		time.Sleep(24 * time.Hour) // in a bubble
+		synctest.Wait()
+		told := r.warnings()
+		if len(told) != 1 || told[0].Code != "backup_failed" || !strings.Contains(told[0].Text, r.conf.Directory) ||
+			!strings.Contains(told[0].Remedy, "restart the peer or wait") {
+			t.Errorf("backup-hang-is-told: %+v", told)
+		}
+		if n := calls.Load(); n < 3 || n > 24 {
+			t.Errorf("backup-hang-is-bounded: %d calls hang after a day", n)
+		}
+		good.Store(true)
+		time.Sleep(24 * time.Hour) // in a bubble
+		synctest.Wait()
+		if got := r.files(); len(got) != 1 || r.warnings() != nil {
+			t.Errorf("backups-go-on: a day after the share is good there are %v, and it warns of %+v", got, r.warnings())
+		}
+		stop()
+		<-ended
+		r.now = r.now.Add(time.Minute) // another would have another name
+		close(share)
+		time.Sleep(backupHang) // in a bubble
+		synctest.Wait()
+		if got := r.files(); len(got) != 1 {
+			t.Errorf("given-up-backup-is-over: once the old calls have ended there are %v", got)
 		}
 	})
 }
