@@ -260,6 +260,23 @@ func (b *BasicAuth) Look() {
 	}
 }
 
+// File returns the text of the file as it is now, within bounds.FileLimit or twice that behind a look: who
+// was taken out of it must not come back on another peer.
+func (b *BasicAuth) File() ([]byte, error) {
+	var text []byte
+	var fault error
+	err := b.looks.Do(bounds.FileLimit, func() { text, _, fault = bounds.ReadFile(b.path, maxSmallFile) })
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", b.path, err)
+	case fault != nil:
+		return nil, fault
+	case len(text) == 0:
+		return nil, fmt.Errorf("%s: no user is in it", b.path)
+	}
+	return text, nil
+}
+
 // readChanged reads the file if it is another one than was read.
 func (b *BasicAuth) readChanged(since int64) (take func()) {
 	info, err := b.stat(b.path)

@@ -281,6 +281,9 @@ func TestUsersOfAShareThatHangs(t *testing.T) {
 		if err := b.Fault(); !errors.Is(err, bounds.ErrHangs) || !strings.Contains(err.Error(), b.path) {
 			t.Errorf("users-hang: told is %v", err)
 		}
+		if text, err := b.File(); text != nil || !errors.Is(err, bounds.ErrHangs) {
+			t.Errorf("users-hang: a joiner is given %q, %v", text, err)
+		}
 		time.Sleep(keepUsers) // in a bubble
 		if err := authorize(t, b, "admin", "secret"); status(err) != 401 {
 			t.Errorf("users-hang: after ten minutes %v", err)

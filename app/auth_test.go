@@ -108,3 +108,41 @@ func TestWithoutKeystoneNothingIsSaid(t *testing.T) {
 		t.Errorf("%v, %v", err, all)
 	}
 }
+
+// A joiner is given the users as they are now, and all else where they cannot be read.
+func TestSharedUsers(t *testing.T) {
+	line, err := api.NewUser("joe", "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "htpasswd")
+	if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := config.Load(config.Sources{File: "f", Text: []byte("raft: {timing: slow}\n" +
+		"api: {listen: ':5050', auth_strategy: http_basic, http_basic_auth_user_file: " + path + "}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := Options{Wall: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)}.openAuth(conf.API)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doorway{first: who}
+	want := func(what, users, noUsers string) {
+		t.Helper()
+		s := d.shared(conf)
+		if string(s.Users) != users || !strings.Contains(s.NoUsers, noUsers) || s.Settings["raft.timing"] != "slow" {
+			t.Errorf("shared-users: %s: %+v", what, s)
+		}
+	}
+	want("of a good file", line, "")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("of an empty file", "", "no user is in it")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want("without a file", "", path)
+}

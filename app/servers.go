@@ -135,7 +135,7 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 	store, by := p.core.Store, p.serving.admission
 	routes := cluster.NewRoutes(store, by)
 	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger,
-		func() (cluster.Shared, error) { return shared(p.conf.Current()) })
+		func() cluster.Shared { return p.serving.shared(p.conf.Current()) })
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
 	routes.Joiners(cluster.PathSettings, joins)

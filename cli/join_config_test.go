@@ -29,11 +29,11 @@ func newJoiner(t *testing.T, text string, settings map[string]string, meanwhile 
 	h := &joinerHost{t: t, root: t.TempDir(), h1: &voterAlone{led: true, admits: true}}
 	h.file = filepath.Join(h.root, "trivet.yaml")
 	h.write(text)
-	h.h1.share = func() (cluster.Shared, error) {
+	h.h1.share = func() cluster.Shared {
 		if meanwhile != nil {
 			meanwhile(h)
 		}
-		return cluster.Shared{Settings: settings}, nil
+		return cluster.Shared{Settings: settings}
 	}
 	return h
 }
@@ -107,6 +107,34 @@ func TestJoinGetsListsWhole(t *testing.T) {
 		got := second.Inspection.Discovery.EnrollNodeFields
 		if code != 0 || err != nil || !slices.Equal(got, []string{item}) {
 			t.Errorf("list-is-whole: %q: exit %d, %q (%v):\n%s", item, code, got, err, says)
+		}
+	}
+}
+
+// TestJoinWithoutUsers: the peer that is asked cannot read its file of users. The joiner has the rest, and
+// says what is missing and where it belongs; a file that is here already is kept, and nothing is missing.
+func TestJoinWithoutUsers(t *testing.T) {
+	for _, here := range []bool{false, true} {
+		h := newJoiner(t, "api:\n  listen: ':5050'\n", nil, nil)
+		h.h1.share = func() cluster.Shared {
+			return cluster.Shared{Settings: map[string]string{"raft.timing": "slow", "api.auth_strategy": "http_basic"},
+				NoUsers: "open /share/users: permission denied"}
+		}
+		users := filepath.Join(h.root, "htpasswd")
+		if here {
+			if err := os.WriteFile(users, []byte("joe:x\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, says, text := h.join()
+		for _, want := range []string{"timing: slow", "auth_strategy: http_basic", "http_basic_auth_user_file: " + users} {
+			if code != 0 || !strings.Contains(text, want) {
+				t.Errorf("join-without-users: exit %d, no %q:\n%s\n%s", code, want, text, says)
+			}
+		}
+		if told := strings.Contains(says, "/share/users: permission denied"); told == here ||
+			strings.Contains(says, "was kept") != here {
+			t.Errorf("missing-users-are-told: here %v:\n%s", here, says)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type voterAlone struct {
 	state  *fsm.State
 	led    bool
 	admits bool
-	share  func() (cluster.Shared, error)
+	share  func() cluster.Shared
 	token  pki.JoinToken
 }
 

@@ -74,19 +74,25 @@ type Shared struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	// Users is the file of the API's users, names and hashes.
 	Users []byte `json:"users,omitempty"`
+	// NoSettings and NoUsers say why the peer gives none although it has some; "" otherwise.
+	NoSettings string `json:"no_settings,omitempty"`
+	NoUsers    string `json:"no_users,omitempty"`
 }
 
-// check keeps an answer within what a joiner reads.
-func (s Shared) check() error {
+// bounded keeps an answer within what a joiner reads. What is too much keeps back nothing else.
+func (s Shared) bounded() Shared {
+	const tooMuch = "%d bytes are too many to give a joiner, at most %d"
 	size := 0
 	for key, value := range s.Settings {
 		size += len(key) + len(value)
 	}
-	if size > MaxShared || len(s.Users) > MaxShared {
-		return fmt.Errorf("%d bytes of settings and %d of users are too many to give a joiner, at most %d each", size,
-			len(s.Users), MaxShared)
+	if size > MaxShared {
+		s.Settings, s.NoSettings = nil, fmt.Sprintf(tooMuch, size, MaxShared)
 	}
-	return nil
+	if n := len(s.Users); n > MaxShared {
+		s.Users, s.NoUsers = nil, fmt.Sprintf(tooMuch, n, MaxShared)
+	}
+	return s
 }
 
 // Doer commits commands exactly once; *Session is one.
@@ -131,17 +137,17 @@ type Admission struct {
 	wall    func() time.Time
 	random  io.Reader
 	log     *slog.Logger
-	share   func() (Shared, error)
+	share   func() Shared
 	by      *admission.Controller
 	unknown *refusals
 	body    time.Duration // joinBodyLimit
 }
 
 // NewAdmission returns the handler of joins. share is asked at every join for
-// what the joiner is to have as this peer does; nil gives nothing, and an error
-// is logged and keeps no joiner out: the joiner's operator writes it then.
+// what the joiner is to have as this peer does; nil gives nothing, and what it
+// lacks is told and keeps no joiner out: the joiner's operator writes it then.
 func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() time.Time, random io.Reader,
-	log *slog.Logger, share func() (Shared, error)) *Admission {
+	log *slog.Logger, share func() Shared) *Admission {
 	return &Admission{
 		by: by, do: do, state: state, wall: wall, random: random, log: log, share: share,
 		unknown: newRefusals(log), body: joinBodyLimit,
@@ -384,13 +390,10 @@ func (a *Admission) shared() Shared {
 	if a.share == nil {
 		return Shared{}
 	}
-	s, err := a.share()
-	if err == nil {
-		err = s.check()
-	}
-	if err != nil {
-		a.log.Warn("share settings and users with the joining peer failed; write them there", "err", err)
-		return Shared{}
+	s := a.share().bounded()
+	if s.NoSettings != "" || s.NoUsers != "" {
+		a.log.Warn("share settings and users with the joining peer failed; write what is missing there",
+			"no_settings", s.NoSettings, "no_users", s.NoUsers)
 	}
 	return s
 }

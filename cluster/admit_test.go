@@ -259,7 +259,7 @@ func TestSettingsMakeNoMember(t *testing.T) {
 	f := newFixture(t)
 	given := Shared{Settings: map[string]string{"raft.timing": "slow"}}
 	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
-		func() (Shared, error) { return given, nil })
+		func() Shared { return given })
 	routes := NewRoutes(nil, admission.NewController())
 	routes.Joiners(PathJoin, joins)
 	older := f.serve(t, routes)

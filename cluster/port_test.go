@@ -263,7 +263,7 @@ func TestJoin(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+PathJoin,
 		NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
-			func() (Shared, error) { return given, nil }))
+			func() Shared { return given }))
 	addr := f.serve(t, mux)
 	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
 	if err != nil {
@@ -319,9 +319,28 @@ func TestJoin(t *testing.T) {
 	if n := len(f.state.View().Members()); n != 2 {
 		t.Errorf("%d members, want 2: who joins again takes its own place", n)
 	}
-	given.Users = make([]byte, MaxShared+1)
-	joined, err := good.Join(t.Context(), addr, f.token)
-	if err != nil || joined.Answer.Users != nil || joined.Answer.Settings != nil {
-		t.Errorf("of what is too much it was given %+v, %v", joined, err)
+}
+
+// TestJoinWithoutAPart: what a peer cannot give a joiner, or is too much, keeps back nothing else, and is told.
+func TestJoinWithoutAPart(t *testing.T) {
+	f := newFixture(t)
+	settings, users := map[string]string{"raft.timing": "slow"}, []byte("joe:$2y$\n")
+	given := Shared{}
+	routes := NewRoutes(nil, admission.NewController())
+	routes.Joiners(PathJoin, NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader,
+		slog.New(slog.DiscardHandler), func() Shared { return given }))
+	addr := f.serve(t, routes)
+	for name, c := range map[string]struct{ has, want Shared }{
+		"users cannot be read": {Shared{Settings: settings, NoUsers: "gone"}, Shared{Settings: settings, NoUsers: "gone"}},
+		"too many users": {Shared{Settings: settings, Users: make([]byte, MaxShared+1)},
+			Shared{Settings: settings, NoUsers: "65537 bytes are too many to give a joiner, at most 65536"}},
+		"too many settings": {Shared{Settings: map[string]string{"a": strings.Repeat("x", MaxShared)}, Users: users},
+			Shared{Users: users, NoSettings: "65537 bytes are too many to give a joiner, at most 65536"}},
+	} {
+		given = c.has
+		joined, err := joiner("h2").Join(t.Context(), addr, f.token)
+		if err != nil || !reflect.DeepEqual(joined.Answer.Shared, c.want) {
+			t.Errorf("join-without-a-part: %s: %v, %.300v", name, err, joined)
+		}
 	}
 }

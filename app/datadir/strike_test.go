@@ -154,7 +154,7 @@ func (a *admitting) serve() {
 		a.t.Fatal(err)
 	}
 	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet,
-		func() (cluster.Shared, error) { return cluster.Shared{}, nil })
+		func() cluster.Shared { return cluster.Shared{} })
 	mux := http.NewServeMux()
 	mux.Handle("POST "+cluster.PathJoin, joins)
 	mux.Handle("POST "+cluster.PathSettings, joins)

@@ -38,6 +38,7 @@ type settlement struct {
 	withheld int               // values that have no file to go to
 	path     string            // of the file of users
 	users    []byte            // its content; nil: it is not made
+	missing  bool              // the file: an operator has to make it
 	login    *login            // nil unless users were made up here
 }
 
@@ -72,17 +73,24 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 	if adopted[keyAuth] == "http_basic" {
 		delete(adopted, keyAuth) // decided with the users
 	}
-	if len(shared.Users) > 0 && conf.Origin(keyAuth).Kind == config.FromDefault {
+	if shared.NoSettings != "" {
+		t.Warn("the peer that was asked gave no settings of the cluster: %s; write them as they are there", shared.NoSettings)
+	}
+	hasUsers := len(shared.Users) > 0 || shared.NoUsers != ""
+	if hasUsers && conf.Origin(keyAuth).Kind == config.FromDefault {
 		conf.API.AuthStrategy = "" // noauth on loopback is a default, not the operator's choice
 	}
 	for key, value := range adopted {
 		s.values[key] = value
 	}
 	s.withholdUnwritable(f)
-	if adopted[keyAuth] != "" || len(shared.Users) == 0 || !s.wantsUsers(f, conf) {
+	if adopted[keyAuth] != "" || !hasUsers || !s.wantsUsers(f, conf) {
 		return s
 	}
-	s.users = shared.Users
+	if s.users, s.missing = shared.Users, len(shared.Users) == 0; s.missing {
+		t.Warn("the peer that was asked gave no users of the API: %s; make %s here, the same as on another peer",
+			shared.NoUsers, s.path)
+	}
 	return s
 }
 
@@ -180,7 +188,7 @@ func saveUsers(t *term.Terminal, s *settlement) error {
 				"users of the API: %w", err)
 		}
 		t.Say("%s: wrote the users of the API, the same on every peer", s.path)
-	} else if s.values[keyUsers] != "" {
+	} else if s.values[keyUsers] != "" && !s.missing {
 		t.Say("%s: was there and was kept", s.path)
 	}
 	if s.login != nil { // also with -q: no command can show it later
