@@ -391,9 +391,10 @@ func (a *Admission) shared() Shared {
 		return Shared{}
 	}
 	s := a.share().bounded()
-	if s.NoSettings != "" || s.NoUsers != "" {
-		a.log.Warn("share settings and users with the joining peer failed; write what is missing there",
-			"no_settings", s.NoSettings, "no_users", s.NoUsers)
+	for _, why := range []string{s.NoSettings, s.NoUsers} {
+		if why != "" {
+			a.log.Warn("share settings or users with the joining peer failed; write them there", "err", why)
+		}
 	}
 	return s
 }
