@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("Keystone answered %d %s", answer.Actual, http.StatusText(answer.Actual))
 	case errors.As(e.Err, &answer):
 		return strings.TrimSpace(
-			fmt.Sprintf("Keystone answered %d %s. %s", answer.Actual, http.StatusText(answer.Actual), reason(answer.Body)))
+			fmt.Sprintf("Keystone answered %d %s. %s", answer.Actual, http.StatusText(answer.Actual), e.reason()))
 	case errors.As(e.Err, &sent):
 		return "no answer from Keystone: " + sent.Err.Error()
 	}
@@ -61,14 +61,15 @@ func Refused(err error) bool {
 	return errors.As(err, &e) && (e.Status() == http.StatusUnauthorized || e.Status() == http.StatusForbidden)
 }
 
-// reason finds Keystone's own words in an answer, "" if there are none.
-func reason(body []byte) string {
+// reason finds Keystone's own words in its answer, "" if there are none.
+func (e *Error) reason() string {
+	var answer gophercloud.ErrUnexpectedResponseCode
 	var said struct {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if !errors.As(e.Err, &answer) || json.Unmarshal(answer.Body, &said) != nil {
 		return "" // a proxy's page
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(said.Error.Message, "?")), " ")

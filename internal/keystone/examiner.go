@@ -112,8 +112,30 @@ func (e *Examiner) own(ctx context.Context) (*Grant, error) {
 	return e.session.Get(ctx)
 }
 
-// ask makes one question.
+// ask asks about a token. A proxy that has no route to Keystone answers 404 as Keystone does, and one in front of it may
+// show a page of its own for Keystone's 404: that Keystone knows our own token tells which.
 func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
+	holder, err := e.question(ctx, own, token)
+	if !wordless(err) {
+		return holder, err
+	}
+	if _, away := e.question(ctx, own, own); away != nil {
+		return Holder{}, err
+	}
+	if holder, err = e.question(ctx, own, token); wordless(err) {
+		err = ErrUnknownToken
+	}
+	return holder, err
+}
+
+// wordless reports whether a question met a 404 without the words of Keystone.
+func wordless(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed) && failed.Status() == http.StatusNotFound
+}
+
+// question makes one request.
+func (e *Examiner) question(ctx context.Context, own, token string) (Holder, error) {
 	identity, err := service(e.transport, e.account.URL)
 	if err != nil {
 		return Holder{}, err
@@ -123,7 +145,7 @@ func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
 	result := tokens.Get(ctx, identity, token)
 	failed := &Error{Call: call, Err: result.Err, mute: true} // the answer may quote the token
 	switch {
-	case failed.Status() == http.StatusNotFound:
+	case failed.Status() == http.StatusNotFound && failed.reason() != "":
 		return Holder{}, ErrUnknownToken
 	case unfit(failed.Status()):
 		return Holder{}, fmt.Errorf("%w: %w", ErrUnfitToken, failed)

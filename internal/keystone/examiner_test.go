@@ -177,6 +177,9 @@ func TestKeystoneFails(t *testing.T) {
 		{"question fails", only("GET", 500, `{"error": {"message": "SUBJECT"}}`),
 			"Keystone answered 500 Internal Server Error"},
 		{"question redirected", only("GET", 307, ""), "a redirect to http://elsewhere/"},
+		{"question meets a proxy", only("GET", 404, "default backend - 404"), "Keystone answered 404 Not Found"},
+		{"question meets a page", only("GET", 404, "<html>SUBJECT"), "Keystone answered 404 Not Found"},
+		{"question meets another service", only("GET", 404, `{"message": "no Route matched"}`), "Keystone answered 404 Not Found"},
 		{"not JSON", only("GET", 200, "hello"), "invalid character"},
 		{"no user's", only("GET", 200, `{"token": {}}`), "does not say who holds the token"},
 		{"without an end", only("GET", 200, `{"token": {"user": {"id": "u"}}}`),
@@ -211,5 +214,52 @@ func TestUnfitTokenSaysNothingOfKeystone(t *testing.T) {
 				t.Errorf("unfit-token: %d to %s: %v", status, method, err)
 			}
 		}
+	}
+}
+
+// TestProxysNotFoundIsNoWordOnAToken: a proxy without a route to Keystone answers 404 to all questions, and one that shows
+// pages of its own for Keystone's answers 404 to those about tokens that Keystone does not know.
+func TestProxysNotFoundIsNoWordOnAToken(t *testing.T) {
+	const page = "default backend - 404"
+	var away, pages bool
+	f := &fake{tokens: map[string]string{"SUBJECT": about(t, nil), "own-1": about(t, nil)}}
+	f.respond = func(r *http.Request) *http.Response {
+		subject := r.Header.Get("X-Subject-Token")
+		if _, known := f.tokens[subject]; r.Method == "GET" && (away || pages && !known) {
+			return says(404, page)
+		}
+		return nil
+	}
+	e := examiner(t, f)
+	for _, c := range []struct {
+		what        string
+		away, pages bool
+		token       string
+		unknown, ok bool
+	}{
+		{"there", false, false, "SUBJECT", false, true},
+		{"there", false, false, "invented", true, false},
+		{"without a route", true, false, "SUBJECT", false, false},
+		{"without a route", true, false, "invented", false, false},
+		{"with pages", false, true, "SUBJECT", false, true},
+		{"with pages", false, true, "invented", true, false},
+	} {
+		away, pages = c.away, c.pages
+		if _, err := e.Examine(t.Context(), c.token); errors.Is(err, ErrUnknownToken) != c.unknown || (err == nil) != c.ok {
+			t.Errorf("proxy-404: %s: %s: %v", c.what, c.token, err)
+		}
+		if err := e.Check(t.Context()); (err != nil) != c.away {
+			t.Errorf("proxy-404: %s: check: %v", c.what, err)
+		}
+	}
+	// It comes back between two questions: the token is asked about again.
+	away, pages = true, false
+	first := f.respond
+	f.respond = func(r *http.Request) *http.Response {
+		defer func() { away = away && r.Method != "GET" }()
+		return first(r)
+	}
+	if _, err := e.Examine(t.Context(), "SUBJECT"); err != nil {
+		t.Errorf("proxy-404: it comes back: %v", err)
 	}
 }
