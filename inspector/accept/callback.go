@@ -53,7 +53,7 @@ func (s *Service) deliver(ctx context.Context, c caller) (node string, request f
 		if v, err = inspector.ReadView(ctx, s.o.Log, inspector.Linearizable); err != nil {
 			return "", 0, err
 		}
-		a := identifying(ctx, s.finder.search, func(search identify.Search) identify.Answer {
+		a := identifying(ctx, s.finder.lists.search, func(search identify.Search) identify.Answer {
 			return search.Started(ctx, v, c.machine)
 		})
 		if a.Verdict == identify.Repeated {

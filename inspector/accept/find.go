@@ -39,7 +39,7 @@ const (
 type finder struct {
 	o       *Options
 	limited *slog.Logger
-	search  identify.Search
+	lists   *listReader
 }
 
 // find returns the node that a ramdisk's data belongs to, as it stands in v. a is the
@@ -51,7 +51,9 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 	permitted, enrolls := conf.Processing.PermitActiveIntrospection, conf.Processing.NodeNotFoundHook == "enroll"
 	if a.Verdict == identify.None && (v.Introspecting() || permitted || enrolls) {
 		var err error
-		found := identifying(ctx, f.search, func(search identify.Search) (found identify.Found) {
+		search, over := f.lists.of(ctx, a.Machine)
+		defer over()
+		found := identifying(ctx, search, func(search identify.Search) (found identify.Found) {
 			found, err = search.InIronic(ctx, a.Machine)
 			return found
 		})
@@ -97,7 +99,7 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 func (f *finder) discovered(ctx context.Context, v fsm.View, c caller, found identify.Found) (a identify.Answer,
 	err error) {
 	chosen := chosenMACs(c.data, f.o.Live.Now().Hooks)
-	a = identifying(ctx, f.search, func(search identify.Search) (a identify.Answer) {
+	a = identifying(ctx, f.lists.search, func(search identify.Search) (a identify.Answer) {
 		a, err = search.Discovered(ctx, v, found, chosen)
 		return a
 	})

@@ -33,8 +33,11 @@ type Service struct {
 func NewService(o Options) *Service {
 	limited := logs.Limit(o.Logger) // for lines that any caller can cause
 	search := identify.NewSearch(o.Ironic, o.Resolver, o.Live.BmcFields, o.Logger)
-	return &Service{o: &o, finder: &finder{&o, limited, search}, logs: &logIntake{&o, limited}}
+	return &Service{o: &o, finder: &finder{&o, limited, newListReader(search)}, logs: &logIntake{&o, limited}}
 }
+
+// Run reads on what callbacks need of Ironic and have no time for, until ctx ends. It is called once.
+func (s *Service) Run(ctx context.Context) { s.finder.lists.run(ctx) }
 
 // resolve turns a UUID or a name into the UUID by which records are kept.
 func (s *Service) resolve(ctx context.Context, ref string) (string, error) {

@@ -53,6 +53,7 @@ type Rig struct {
 	Notes    jotter
 	Ctx      context.Context
 	Log      *slog.Logger
+	running  *sync.WaitGroup // ends after Ctx
 }
 
 // Zone is a Resolver that knows these hosts. Of one that has "" its server does not answer.
@@ -111,7 +112,7 @@ func InRig(t *testing.T, f func(o *Rig)) {
 		o := &Rig{
 			T: t, RaftLog: b, Member: b.NewSession("h1"), Ironic: r, Conf: config.Default().Inspection,
 			Notifier: inspector.NewNotifier(b),
-			Health:   ironic.NewHealth(r, log), Packer: packer, Ctx: ctx, Log: log,
+			Health:   ironic.NewHealth(r, log), Packer: packer, Ctx: ctx, Log: log, running: &running,
 		}
 		o.Conf.Workers = 2
 		o.Conf.ContinueInspection = config.ContinueNative
@@ -136,13 +137,15 @@ func (o *Rig) Live() *inspector.LiveSettings {
 
 // Service is what the API asks, on this peer.
 func (o *Rig) Service() *accept.Service {
-	return accept.NewService(accept.Options{
+	s := accept.NewService(accept.Options{
 		Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone,
 		Suspects: o.Suspects, Taker: o.taker, Peer: "h1",
 		Relays: &relay.Intake{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Inband: o.Handover, Nodes: o.Ironic,
 			Search: o.search(), Packer: o.Packer, Logger: o.Log, Limited: o.Log},
 		Packer: o.Packer, Logger: o.Log,
 	})
+	o.running.Go(func() { s.Run(o.Ctx) })
+	return s
 }
 
 // search finds machines in Ironic.
