@@ -47,7 +47,7 @@ func (a ask) failed(ctx context.Context, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%v: the API server does not know who we are; renew the token or certificate of the kubeconfig: %w",
 			a, err)
-	case a.name != "" && apierrors.IsNotFound(err):
+	case a.name != "" && apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // else it is a proxy's
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrGone, err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrConflict, err)

@@ -34,6 +34,23 @@ func TestNodeFromTheStorage(t *testing.T) {
 	}
 }
 
+// A proxy without a route to the API server answers 404 as well: it does not know whether a Node is gone.
+func TestProxysNotFoundIsNoNodeGone(t *testing.T) {
+	c, s := openOn(t)
+	page := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "default backend - 404", http.StatusNotFound) }
+	s.on("GET /api/v1/nodes/worker-1", page)
+	s.on("GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", page)
+	s.on("DELETE /api/v1/namespaces/ns/pods/p", page)
+	_, node := c.Node(t.Context(), "worker-1")
+	_, renewal := c.Renewal(t.Context(), "worker-1")
+	pod := c.DeletePod(t.Context(), failover.Pod{Namespace: "ns", Name: "p", UID: "u"})
+	for what, err := range map[string]error{"Node": node, "Lease": renewal, "pod": pod} {
+		if err == nil || errors.Is(err, failover.ErrGone) {
+			t.Errorf("proxy-404: %s: %v", what, err)
+		}
+	}
+}
+
 // A renewal is read from the storage, by a list of one Lease: the account that may
 // watch Leases may do that.
 func TestRenewalFromTheStorage(t *testing.T) {
