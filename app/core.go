@@ -283,7 +283,7 @@ func (c *Core) startDuties(lost orphan, removed func()) {
 	if in := c.inspect; in != nil {
 		c.rest.Go(func() { in.notifier.Run(ctx) })
 		c.rest.Go(func() { in.reach.Run(ctx) })
-		c.rest.Go(func() { in.Service.Run(ctx) })
+		c.rest.Go(func() { in.Service.Lists.Run(ctx) })
 		c.tasks.Go(func() { in.Workers.Run(ctx, in.stop) })
 		c.rest.Go(func() { c.followMaintenance(ctx) })
 	}

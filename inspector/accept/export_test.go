@@ -13,7 +13,7 @@ var (
 
 // Listed counts the documents for which lists are read or kept.
 func (s *Service) Listed() int {
-	s.finder.lists.mu.Lock()
-	defer s.finder.lists.mu.Unlock()
-	return len(s.finder.lists.open)
+	s.Lists.mu.Lock()
+	defer s.Lists.mu.Unlock()
+	return len(s.Lists.open)
 }

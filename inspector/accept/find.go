@@ -39,7 +39,7 @@ const (
 type finder struct {
 	o       *Options
 	limited *slog.Logger
-	lists   *listReader
+	lists   *ListReader
 }
 
 // find returns the node that a ramdisk's data belongs to, as it stands in v. a is the

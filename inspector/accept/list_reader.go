@@ -28,9 +28,9 @@ const (
 var errListsLate = inspector.Refuse(http.StatusServiceUnavailable,
 	"Ironic's lists of ports and nodes were not read in time; repeat the callback")
 
-// listReader reads Ironic's lists for documents, and goes on when the request ends that brought one: the ramdisk's next
+// ListReader reads Ironic's lists for documents, and goes on when the request ends that brought one: the ramdisk's next
 // attempt finds what was read since the first. It may be used concurrently.
-type listReader struct {
+type ListReader struct {
 	search identify.Search
 	life   context.Context // of what is read
 	stop   context.CancelFunc
@@ -54,13 +54,13 @@ type pending[T any] struct {
 	err   error
 }
 
-func newListReader(search identify.Search) *listReader {
+func newListReader(search identify.Search) *ListReader {
 	life, stop := context.WithCancel(context.Background())
-	return &listReader{search: search, life: life, stop: stop, open: make(map[blobs.Hash]*nodeLists)}
+	return &ListReader{search: search, life: life, stop: stop, open: make(map[blobs.Hash]*nodeLists)}
 }
 
-// run lets lists be read on until ctx ends, and returns when none is.
-func (l *listReader) run(ctx context.Context) {
+// Run lets lists be read on until ctx ends, and returns when none is. It is called once.
+func (l *ListReader) Run(ctx context.Context) {
 	<-ctx.Done()
 	l.mu.Lock()
 	l.stop()
@@ -70,7 +70,7 @@ func (l *listReader) run(ctx context.Context) {
 
 // of returns the search for the machine of a document: its lists are as of the document's first attempt or newer. over
 // is called when the attempt of ctx is answered; the lists are kept for another one if ctx has ended before.
-func (l *listReader) of(ctx context.Context, m identify.Machine) (s identify.Search, over func()) {
+func (l *ListReader) of(ctx context.Context, m identify.Machine) (s identify.Search, over func()) {
 	s = l.search
 	lists := l.join(m)
 	if lists == nil {
@@ -90,7 +90,7 @@ func (l *listReader) of(ctx context.Context, m identify.Machine) (s identify.Sea
 }
 
 // join returns the lists that are read for a document, nil if they cannot be.
-func (l *listReader) join(m identify.Machine) *nodeLists {
+func (l *ListReader) join(m identify.Machine) *nodeLists {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lists := l.open[m.Document]
@@ -114,7 +114,7 @@ func (l *listReader) join(m identify.Machine) *nodeLists {
 }
 
 // drop lets the next attempt of a document read the lists again.
-func (l *listReader) drop(document blobs.Hash, lists *nodeLists) {
+func (l *ListReader) drop(document blobs.Hash, lists *nodeLists) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lists.end()
@@ -125,7 +125,7 @@ func (l *listReader) drop(document blobs.Hash, lists *nodeLists) {
 
 // read reads the lists, and returns when they need not be kept. The ports come first: of a node that is made meanwhile
 // the BMC tells its machine from others with the same port.
-func (l *listReader) read(ctx context.Context, lists *nodeLists) {
+func (l *ListReader) read(ctx context.Context, lists *nodeLists) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()

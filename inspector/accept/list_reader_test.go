@@ -86,7 +86,7 @@ func TestCallbackWhereIronicsListsTakeLong(t *testing.T) {
 	}
 }
 
-// TestListsAreReadAgain for a document that was answered, and for one whose lists the next attempt has the time to read.
+// TestListsAreReadAgain for a document that was answered, and for one whose lists the next attempt has time to read.
 func TestListsAreReadAgain(t *testing.T) {
 	for _, c := range []struct{ each, leaves time.Duration }{
 		{time.Second, time.Minute}, {20 * time.Second, time.Minute}, {time.Second, time.Second / 2},

@@ -27,17 +27,17 @@ type Service struct {
 	o      *Options
 	finder *finder
 	logs   *logIntake
+	// Lists is what callbacks need of Ironic's lists; its Run belongs to the peer.
+	Lists *ListReader
 }
 
 // NewService returns the service.
 func NewService(o Options) *Service {
 	limited := logs.Limit(o.Logger) // for lines that any caller can cause
 	search := identify.NewSearch(o.Ironic, o.Resolver, o.Live.BmcFields, o.Logger)
-	return &Service{o: &o, finder: &finder{&o, limited, newListReader(search)}, logs: &logIntake{&o, limited}}
+	lists := newListReader(search)
+	return &Service{o: &o, finder: &finder{&o, limited, lists}, logs: &logIntake{&o, limited}, Lists: lists}
 }
-
-// Run reads on what callbacks need of Ironic and have no time for, until ctx ends. It is called once.
-func (s *Service) Run(ctx context.Context) { s.finder.lists.run(ctx) }
 
 // resolve turns a UUID or a name into the UUID by which records are kept.
 func (s *Service) resolve(ctx context.Context, ref string) (string, error) {

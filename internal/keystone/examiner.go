@@ -112,8 +112,8 @@ func (e *Examiner) own(ctx context.Context) (*Grant, error) {
 	return e.session.Get(ctx)
 }
 
-// ask asks about a token. A proxy that has no route to Keystone answers 404 as Keystone does, and one in front of it may
-// show a page of its own for Keystone's 404: that Keystone knows our own token tells which.
+// ask asks about a token. A proxy that has no route to Keystone answers 404 as Keystone does, and one in front of it
+// may show a page of its own for Keystone's 404: that Keystone knows our own token tells which.
 func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
 	holder, err := e.question(ctx, own, token)
 	if !wordless(err) {

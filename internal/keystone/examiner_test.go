@@ -179,7 +179,7 @@ func TestKeystoneFails(t *testing.T) {
 		{"question redirected", only("GET", 307, ""), "a redirect to http://elsewhere/"},
 		{"question meets a proxy", only("GET", 404, "default backend - 404"), "Keystone answered 404 Not Found"},
 		{"question meets a page", only("GET", 404, "<html>SUBJECT"), "Keystone answered 404 Not Found"},
-		{"question meets another service", only("GET", 404, `{"message": "no Route matched"}`), "Keystone answered 404 Not Found"},
+		{"question meets another", only("GET", 404, `{"message": "no Route matched"}`), "Keystone answered 404 Not Found"},
 		{"not JSON", only("GET", 200, "hello"), "invalid character"},
 		{"no user's", only("GET", 200, `{"token": {}}`), "does not say who holds the token"},
 		{"without an end", only("GET", 200, `{"token": {"user": {"id": "u"}}}`),
@@ -217,8 +217,8 @@ func TestUnfitTokenSaysNothingOfKeystone(t *testing.T) {
 	}
 }
 
-// TestProxysNotFoundIsNoWordOnAToken: a proxy without a route to Keystone answers 404 to all questions, and one that shows
-// pages of its own for Keystone's answers 404 to those about tokens that Keystone does not know.
+// TestProxysNotFoundIsNoWordOnAToken: a proxy without a route to Keystone answers 404 to all questions, and one that
+// shows pages of its own for Keystone's answers 404 to those about tokens that Keystone does not know.
 func TestProxysNotFoundIsNoWordOnAToken(t *testing.T) {
 	const page = "default backend - 404"
 	var away, pages bool

@@ -144,7 +144,7 @@ func (o *Rig) Service() *accept.Service {
 			Search: o.search(), Packer: o.Packer, Logger: o.Log, Limited: o.Log},
 		Packer: o.Packer, Logger: o.Log,
 	})
-	o.running.Go(func() { s.Run(o.Ctx) })
+	o.running.Go(func() { s.Lists.Run(o.Ctx) })
 	return s
 }
 
