@@ -25,7 +25,7 @@ type Unit struct {
 func judgeDHCP(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
-		out = append(out, f.early()...)
+		out = append(out, earlyServers(f)...)
 		switch {
 		case f.Plan.Driver == noop:
 		case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
@@ -55,8 +55,8 @@ func judgeDHCP(hosts []Facts) []Finding {
 	return out
 }
 
-// early finds DHCP servers that answer before the PXE filter is in place, at each boot of their host.
-func (f Facts) early() (out []Finding) {
+// earlyServers finds DHCP servers that answer before the PXE filter is in place, at each boot of their host.
+func earlyServers(f Facts) (out []Finding) {
 	for _, unit := range f.DHCP.Early {
 		dropIns := "/etc/systemd/system/" + unit + ".d"
 		out = append(out, newFinding(Warning, f, []string{"mkdir -p " + dropIns,

@@ -11,12 +11,12 @@ type rank struct {
 	misplaced *netlink.Addr // it is there, but not so
 }
 
-// rank puts an IPv4 address behind the host's own ones of the interface, since programs take the first for the host's:
-// dnsmasq names itself by it to machines, which then ask the next leader's host for what this one gave, and the kernel
-// sends from it. The kernel puts an address of a greater scope before the others, and one of the same scope behind them:
-// so it gets the least scope that is there. Alone it gets that of the host, which is no source; neighbours are answered
-// nevertheless, unless arp_ignore is 3. One of the host's own that is added later, or again, as NetworkManager and
-// networkd do it, is behind the address until the next Put.
+// rank puts an IPv4 address behind the host's own ones of the interface, since programs take the first for the
+// host's: dnsmasq names itself by it to machines, which then ask the next leader's host for what this one gave, and
+// the kernel sends from it. The kernel puts an address of a greater scope before the others, and one of the same scope
+// behind them: so it gets the least scope that is there. Alone it gets that of the host, which is no source;
+// neighbours are answered nevertheless, unless arp_ignore is 3. One of the host's own that is added later, or again,
+// as NetworkManager and networkd do it, is behind the address until the next Put.
 //
 // IPv6 has its newest address first, of whichever life. The kernel sends from none that is deprecated while there is
 // another, and dnsmasq takes no /128 for its own.

@@ -72,7 +72,8 @@ func TestOwnAddressComesFirst(t *testing.T) {
 			"10.9.0.1/24 10.9.0.100/32 10.9.0.2/24 10.9.0.3/24"}, // neither of the latter is a source
 		"put by an older version": {"+10.9.0.1/24 +10.9.0.100/32@old", "10.9.0.1/24 10.9.0.100/32"},
 		"link-local alone":        {"+169.254.7.7/16@link", "169.254.7.7/16 10.9.0.100/32"},
-		"own after link-local":    {"+169.254.7.7/16@link put=10.9.0.100 +10.9.0.1/24", "169.254.7.7/16 10.9.0.1/24 10.9.0.100/32"},
+		"own after link-local": {"+169.254.7.7/16@link put=10.9.0.100 +10.9.0.1/24",
+			"169.254.7.7/16 10.9.0.1/24 10.9.0.100/32"},
 		// Neither is put again and again for the other.
 		"another cluster's": {"+10.9.0.1/24 put=10.9.0.100 put=10.9.0.101", "10.9.0.1/24 10.9.0.100/32 10.9.0.101/32"},
 	} {
@@ -85,7 +86,8 @@ func TestOwnAddressComesFirst(t *testing.T) {
 				t.Errorf("own-address-first: the interface has %v, want %s", got, c.want)
 			}
 			h.Change(lan, func(link netlink.Link) error {
-				return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4zero, Mask: make(net.IPMask, 4)}})
+				everywhere := &net.IPNet{IP: net.IPv4zero, Mask: make(net.IPMask, net.IPv4len)}
+				return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: everywhere})
 			})
 			for _, to := range []string{"10.9.0.7", "198.51.100.1"} {
 				if got := h.speak(to); got == netip.MustParseAddr("10.9.0.100") {

@@ -56,7 +56,8 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 	}
 	l.Eventually(electLimit, "a host has the floating IP", func() error {
 		for _, p := range l.Peers {
-			if out, err := p.Host.Command("ip", "address", "show", "to", fmt.Sprint(pxeNet, floatingHost)).Output(); len(out) > 0 {
+			show := p.Host.Command("ip", "address", "show", "to", fmt.Sprint(pxeNet, floatingHost))
+			if out, err := show.Output(); len(out) > 0 {
 				return err
 			}
 		}
