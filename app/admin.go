@@ -36,7 +36,7 @@ func (p *Peer) newAdmin() *admin.Control {
 	told := bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}
 	c := &admin.Control{
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: core.age,
-			Rewritten: func() []string { return p.texts.unreadNow(p.conf.Current()) }},
+			Rewritten: func() []string { return p.texts.unreadNow(p.conf.Current()) }, Waiting: p.conf.Waiting},
 		Logs: admin.Logs{Peer: p.id.Name, ID: p.id.ID, Recent: o.Recent, Redactor: told.redactor, Ask: here.Ask},
 		Host: admin.Host{
 			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain,

@@ -321,16 +321,17 @@ func (t *fileTexts) unreadNow(conf config.Config) []string {
 	return slices.Clone(t.unread)
 }
 
-// warnings are for status.
-func (t *fileTexts) warnings() []api.Warning {
+// warnings are for status: what waits for a restart no reload would read.
+func (t *fileTexts) warnings(waiting []string) []api.Warning {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.unread) == 0 {
+	unread := slices.DeleteFunc(slices.Clone(t.unread), func(key string) bool { return slices.Contains(waiting, key) })
+	t.mu.Unlock()
+	if len(unread) == 0 {
 		return nil
 	}
 	return []api.Warning{{Code: "reload_needed",
 		Text: "files of these options were changed, and this peer runs with what it read before: " +
-			strings.Join(t.unread, ", "),
+			strings.Join(unread, ", "),
 		Remedy: "'trivet config check', then 'systemctl reload trivet'"}}
 }
 

@@ -303,7 +303,34 @@ func TestReloadTakesRewrittenFiles(t *testing.T) {
 	writeFiles(t, "", map[string]string{path: mended})
 	expect("back", "", []string{}, "w2")
 	wantDevicesRead(t, p, devices)
-	wantKubeconfigNamed(t, p, s.o.Config)
+	kubeconfig := wantKubeconfigNamed(t, p, s.o.Config)
+	wait := []string{"failover.kubeconfigs", "failover.fence_file"}
+	writeFiles(t, "", map[string]string{path: string(first)})
+	wantFencesWait(t, p, "a rewritten kubeconfig", append(slices.Clone(wait), "haconfig.kubeconfigs"))
+	writeFiles(t, "", kubeconfig)
+	list := &s.o.Config.Failover.Kubeconfigs
+	*list = append(slices.Clone(*list), strings.Replace((*list)[0], "prod=", "stage=", 1))
+	writeFiles(t, "", map[string]string{path: strings.NewReplacer("{w1:", "{stage/w1:").Replace(string(first))})
+	wantFencesWait(t, p, "a second cluster", wait)
+}
+
+// wantFencesWait reloads a list that reaches w1 no more: it waits for a restart, and w2 is reached until then.
+func wantFencesWait(t *testing.T, p *Peer, next string, want []string) {
+	t.Helper()
+	got, err := p.Admin().Configuration.Reload()
+	if err != nil || len(got.Applied) > 0 || !slices.Equal(got.Restart, want) {
+		t.Errorf("fences-wait: next to %s: applied %v, to restart for %v, %v", next, got.Applied, got.Restart, err)
+	}
+	w2 := failover.Machine{Cluster: "prod", Node: "w2"}
+	if len(p.kube.failover.Fences.For(w2)) == 0 {
+		t.Errorf("fences-wait: next to %s the list in force is another", next)
+	}
+	p.texts.look(p.conf.Current())
+	for _, w := range p.Status().Warnings {
+		if w.Code == "reload_needed" || w.Code == "restart_needed" && !strings.Contains(w.Text, "failover.fence_file") {
+			t.Errorf("fences-wait: next to %s: %+v", next, w)
+		}
+	}
 }
 
 // wantDevicesRead changes the file of known accelerators, first to one with a mistake.
@@ -320,8 +347,8 @@ func wantDevicesRead(t *testing.T, p *Peer, path string) {
 	}
 }
 
-// wantKubeconfigNamed changes a kubeconfig, which is read at the start alone.
-func wantKubeconfigNamed(t *testing.T, p *Peer, conf config.Config) {
+// wantKubeconfigNamed changes a kubeconfig, which is read at the start alone, and returns it as it was.
+func wantKubeconfigNamed(t *testing.T, p *Peer, conf config.Config) map[string]string {
 	t.Helper()
 	_, kubeconfig, _ := strings.Cut(conf.Failover.Kubeconfigs[0], "=")
 	text, err := os.ReadFile(kubeconfig)
@@ -333,6 +360,7 @@ func wantKubeconfigNamed(t *testing.T, p *Peer, conf config.Config) {
 	if want := []string{"failover.kubeconfigs", "haconfig.kubeconfigs"}; err != nil || !slices.Equal(got.Restart, want) {
 		t.Errorf("fence-file-reloaded: a kubeconfig: to restart for %v, want %v, %v", got.Restart, want, err)
 	}
+	return map[string]string{kubeconfig: string(text)}
 }
 
 // Reloads, requests and status at once; the race detector looks on.

@@ -17,6 +17,8 @@ type Option struct {
 	AliasOf string // the key this is another name of
 	Change  Change // when a new value counts
 	Extent  Extent // on how many hosts it is the same
+	// With are keys of earlier rows that its value is about: while one of them waits for a restart it waits, too.
+	With []string
 
 	rule  rule
 	field func(*Config) any // *string, *Secret, *bool, *int, *time.Duration or *[]string

@@ -11,7 +11,7 @@ import (
 // were read again.
 type Renewal struct {
 	Config  Config   // to run by from now on
-	Applied []string // keys whose new value counts in it, in the order of the table; see Rewritten
+	Applied []string // keys whose new value counts in it, in the order of the table
 	Restart []string // keys whose new value counts from the next start
 	// Together is why nothing is applied although something could be: next to what
 	// has to wait for a restart it would not do. Empty mostly.
@@ -22,8 +22,9 @@ type Renewal struct {
 // runs. Options that a running peer cannot change keep their value. Is the
 // mixture of both something that neither is — refused, or worth a warning that
 // neither deserves — then all of it waits for the restart: a door must not open
-// because only one of two lines has come into force.
-func (c Config) Renew(next Config) Renewal {
+// because only one of two lines has come into force. Keys whose files were
+// rewritten are changed whether the path is another or not.
+func (c Config) Renew(next Config, rewritten ...string) Renewal {
 	r := Renewal{Config: c.deepCopy()}
 	for _, o := range table {
 		if o.AliasOf != "" {
@@ -31,12 +32,15 @@ func (c Config) Renew(next Config) Renewal {
 		}
 		same := o.exact(&c) == o.exact(&next)
 		switch {
-		case !same && o.Change == AtRestart:
-			r.Restart = append(r.Restart, o.Key)
-			continue
-		case !same && o.Change == AtJoin:
+		case same && !slices.Contains(rewritten, o.Key):
+		case o.Change == AtJoin:
 			o.set(&r.Config, o.value(&next)) // see CheckName
-		case !same:
+		case r.waits(o):
+			r.Restart = append(r.Restart, o.Key)
+			if !same {
+				continue
+			}
+		default:
 			r.Applied = append(r.Applied, o.Key)
 			o.set(&r.Config, o.value(&next))
 		}
@@ -52,24 +56,15 @@ func (c Config) Renew(next Config) Renewal {
 		return r
 	}
 	if r.Together = r.Config.problemsUnlike(c, next); len(r.Together) > 0 {
-		r.Config, r.Restart, r.Applied = c, Differing(c, next), nil
+		r.Config, r.Restart, r.Applied = c, append(r.Restart, r.Applied...), nil
 	}
 	return r
 }
 
-// Rewritten adds keys whose files were written again, whether the path changed or not: what
-// such a file holds counts when a new value of its option would.
-func (r *Renewal) Rewritten(keys []string) {
-	for _, key := range keys {
-		o, known := Lookup(key)
-		switch {
-		case !known || slices.Contains(r.Applied, key) || slices.Contains(r.Restart, key):
-		case o.Change == AtReload && len(r.Together) == 0:
-			r.Applied = append(r.Applied, key)
-		default:
-			r.Restart = append(r.Restart, key)
-		}
-	}
+// waits reports whether a change of an option counts from the next start alone.
+func (r Renewal) waits(o Option) bool {
+	return o.Change == AtRestart ||
+		slices.ContainsFunc(o.With, func(key string) bool { return slices.Contains(r.Restart, key) })
 }
 
 // problemsUnlike returns what is wrong with c, or worth a warning, and with neither of
@@ -87,18 +82,6 @@ func (c Config) problemsUnlike(others ...Config) Problems {
 // judgeTogether is all that is wrong with values together, or worth a warning.
 func (c Config) judgeTogether() Problems {
 	return slices.Concat(c.crossCheck(), c.CheckPairs(), c.secondLook())
-}
-
-// Differing lists the options that count after a join, and that two configurations
-// do not agree on, in the order of the table.
-func Differing(a, b Config) []string {
-	var keys []string
-	for _, o := range table {
-		if o.AliasOf == "" && o.Change != AtJoin && o.exact(&a) != o.exact(&b) {
-			keys = append(keys, o.Key)
-		}
-	}
-	return keys
 }
 
 // deepCopy returns a copy that shares no mutable part with c.

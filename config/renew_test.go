@@ -46,6 +46,46 @@ func TestEveryKeyIsRenewed(t *testing.T) {
 	}
 }
 
+// TestFencesWaitForTheirClusters: the devices of clusters that a peer does not watch yet count with these.
+func TestFencesWaitForTheirClusters(t *testing.T) {
+	const fences, clusters = "failover.fence_file", "failover.kubeconfigs"
+	text := func(kubeconfigs, file string) string {
+		return "failover: {mode: safe, kubeconfigs: [" + kubeconfigs + "], fence_file: " + file + "}\n"
+	}
+	for _, c := range []struct {
+		what, kubeconfigs, file string
+		rewritten               []string
+		waits                   bool
+	}{
+		{"another file", "prod=/a", "/f2", nil, false},
+		{"rewritten", "prod=/a", "/f1", []string{fences}, false},
+		{"rewritten, and a kubeconfig of others", "prod=/a", "/f1", []string{fences, "haconfig.kubeconfigs"}, false},
+		{"another file and cluster", "prod=/a, stage=/b", "/f2", nil, true},
+		{"rewritten, another cluster", "stage=/a", "/f1", []string{fences}, true},
+		{"rewritten, another kubeconfig", "prod=/b", "/f1", []string{fences}, true},
+		{"both rewritten", "prod=/a", "/f1", []string{fences, clusters}, true},
+		{"another file, a rewritten kubeconfig", "prod=/a", "/f2", []string{clusters}, true},
+	} {
+		next := loaded(t, text(c.kubeconfigs, c.file)+"log: {level: debug}\n")
+		r := loaded(t, text("prod=/a", "/f1")).Renew(next, c.rewritten...)
+		applied, restart := slices.Contains(r.Applied, fences), slices.Contains(r.Restart, fences)
+		if applied == c.waits || restart != c.waits || !slices.Contains(r.Applied, "log.level") ||
+			c.waits && r.Config.Failover.FenceFile != "/f1" || !c.waits && r.Config.Failover.FenceFile != c.file {
+			t.Errorf("fences-wait: %s: applied %v, to restart for %v, the file in force is %s", c.what, r.Applied, r.Restart,
+				r.Config.Failover.FenceFile)
+		}
+	}
+	var earlier []string
+	for _, o := range Options() {
+		for _, key := range o.With {
+			if with, known := Lookup(key); !known || with.Change != AtRestart || !slices.Contains(earlier, key) {
+				t.Errorf("fences-wait: %s is with %s, which is no earlier row that waits for a restart", o.Key, key)
+			}
+		}
+		earlier = append(earlier, o.Key)
+	}
+}
+
 // A mixture that neither side is waits for the restart, all of it: an API that is
 // moved to this host alone and opened to everybody there is not opened to the
 // network meanwhile.

@@ -34,6 +34,14 @@ type Configuration struct {
 	mu   sync.Mutex                // one reload at a time
 }
 
+// Waiting are the keys that were changed and count from the next start of this peer.
+func (c *Configuration) Waiting() []string {
+	if left := c.left.Load(); left != nil {
+		return left.restart
+	}
+	return nil
+}
+
 // Current is the configuration in force.
 func (c *Configuration) Current() config.Config { return *c.Conf.Load() }
 
@@ -93,7 +101,7 @@ func (c *Configuration) readAgain() (next config.Config, r config.Renewal, parts
 		return next, r, nil, err
 	}
 	r = c.Current().Renew(next)
-	r.Rewritten(c.Rewritten(r.Config))
+	r = c.Current().Renew(next, c.Rewritten(r.Config)...)
 	parts, err = c.Prepare(r.Config, r.Applied)
 	return next, r, parts, err
 }

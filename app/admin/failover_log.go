@@ -153,10 +153,8 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 		Reason: in.Reason, Millis: s.wallMillis()}
 	switch in.To {
 	case kubestate.RemFencing.String():
-		if slices.Contains(s.Rewritten(), "failover.fence_file") { // the machine that it names may be the wrong one still
-			return Remediation{}, conflict(
-				"'trivet config check' and 'systemctl reload trivet' on every host, then release it again",
-				"failover.fence_file was changed on this host, and its peer has not read it since")
+		if err := s.unreadFences(); err != nil {
+			return Remediation{}, err
 		}
 	case kubestate.RemCancelled.String():
 		order.To = kubestate.RemCancelled
@@ -179,6 +177,21 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 		return Remediation{}, err
 	}
 	return remediation(v, c)
+}
+
+// unreadFences refuses what would be done by the devices of before: the machine that they name may be the wrong one
+// still.
+func (s *State) unreadFences() error {
+	const key = "failover.fence_file"
+	if slices.Contains(s.Waiting(), key) {
+		return conflict("'trivet config check' and 'systemctl restart trivet' on one host after the other, then release it again",
+			"%s was changed on this host, and counts from the next start of its peer", key)
+	}
+	if slices.Contains(s.Rewritten(), key) {
+		return conflict("'trivet config check' and 'systemctl reload trivet' on every host, then release it again",
+			"%s was changed on this host, and its peer has not read it since", key)
+	}
+	return nil
 }
 
 // cut bounds what a refusal repeats of what its caller wrote.

@@ -214,7 +214,7 @@ func (s *states) duty(token fencing.Token, c fsm.Command) fencing.Token {
 func kubeLog(t *testing.T) (*states, *Control) {
 	t.Helper()
 	log := newStates(t)
-	return log, &Control{State: State{Log: log, Do: log, Rewritten: func() []string { return nil },
+	return log, &Control{State: State{Log: log, Do: log, Rewritten: func() []string { return nil }, Waiting: func() []string { return nil },
 		Wall: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}}
 }
 
@@ -324,6 +324,11 @@ func TestNothingIsFencedByTheListOfBefore(t *testing.T) {
 	if one, refused := kubeAnswer[Remediation](t, c, "POST", path, `{"to":"fencing"}`); refused == nil ||
 		refused.Code != api.CodeConflict || !strings.Contains(refused.Hint, "systemctl reload trivet") {
 		t.Errorf("list-of-before: %+v, %v", one, refused)
+	}
+	c.State.Waiting = c.State.Rewritten
+	if one, refused := kubeAnswer[Remediation](t, c, "POST", path, `{"to":"fencing"}`); refused == nil ||
+		refused.Code != api.CodeConflict || !strings.Contains(refused.Hint, "systemctl restart trivet") {
+		t.Errorf("list-of-before: while it waits for a restart: %+v, %v", one, refused)
 	}
 	if one, refused := kubeAnswer[Remediation](t, c, "POST", path, `{"to":"cancelled"}`); refused != nil {
 		t.Errorf("list-of-before: it is not ended either: %+v, %v", one, refused)

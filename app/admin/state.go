@@ -29,6 +29,7 @@ type State struct {
 	Stale func() time.Duration // how old this peer's own view may be; below 0: nothing bounds it
 	// Rewritten returns the options whose files this peer has not read since they were changed.
 	Rewritten func() (keys []string)
+	Waiting   func() (keys []string) // options that count from this peer's next start
 }
 
 func (s *State) routes(g *echo.Group) {
