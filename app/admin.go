@@ -33,7 +33,7 @@ func (p *Peer) newAdmin() *admin.Control {
 			drill.Address = net.JoinHostPort(o.Config.FloatingIP.Address, port)
 		}
 	}
-	told := bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}
+	told := bundler{o.Binary, o.Recent, p.conf, p.passwords, p.self, p.figures, core.Store.View}
 	c := &admin.Control{
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: core.age,
 			Rewritten: func() []string { return p.texts.unreadNow(p.conf.Current()) }, Waiting: p.conf.Waiting},

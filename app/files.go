@@ -242,7 +242,7 @@ func (w *fileWatch) Unfit() error {
 // fileTexts knows what the files held that a peer reads once, when their option begins to count, as
 // it was just before they were read. Its methods may be called concurrently.
 type fileTexts struct {
-	looks bounds.Calls // of look
+	reads bounds.Kept[[sha256.Size]byte]
 
 	mu     sync.Mutex
 	known  texts
@@ -254,27 +254,53 @@ type texts map[namedFile][sha256.Size]byte
 
 type namedFile struct{ key, path string }
 
-func newFileTexts(conf config.Config) *fileTexts { return &fileTexts{known: readTexts(conf)} }
+func newFileTexts(conf config.Config) *fileTexts {
+	t := &fileTexts{known: make(texts)}
+	for _, f := range readOnce(conf) {
+		t.known[f], _ = digest(f.path) // of one that hangs the start waits for it
+	}
+	return t
+}
 
-func readTexts(conf config.Config) texts {
-	all := make(texts)
+// readOnce are the files of a configuration that a peer reads once.
+func readOnce(conf config.Config) (files []namedFile) {
 	for _, f := range conf.Files() {
 		switch f.Key {
 		case "failover.fence_file", "failover.kubeconfigs", "haconfig.kubeconfigs", "inspection.accelerators.known_devices":
-			text, _, err := bounds.ReadFile(f.Path, config.MaxFile)
-			all[namedFile{f.Key, f.Path}] = [sha256.Size]byte{}
-			if err == nil {
-				all[namedFile{f.Key, f.Path}] = sha256.Sum256(text)
-			}
+			files = append(files, namedFile{f.Key, f.Path})
 		}
 	}
-	return all
+	return files
+}
+
+func digest(path string) ([sha256.Size]byte, error) {
+	text, _, err := bounds.ReadFile(path, config.MaxFile)
+	if err != nil {
+		return [sha256.Size]byte{}, nil
+	}
+	return sha256.Sum256(text), nil
+}
+
+// read reads the files of a configuration. Of one that hangs it returns what the newest look has found, if one has
+// found something, and the error.
+func (t *fileTexts) read(conf config.Config) (now texts, hangs []error) {
+	now = make(texts)
+	for _, f := range readOnce(conf) {
+		text, known, err := t.reads.Read(f.path, digest)
+		if known {
+			now[f] = text
+		}
+		if err != nil {
+			hangs = append(hangs, fmt.Errorf("%s: read %s: %w", f.key, f.path, err))
+		}
+	}
+	return now, hangs
 }
 
 // rewritten returns the keys of a configuration of whose files one holds another text than the one
-// that counts, or cannot be read now that a reload would.
-func (t *fileTexts) rewritten(conf config.Config) (keys []string) {
-	now := readTexts(conf)
+// that counts, or cannot be read now that a reload would; and which hang, which count as they were.
+func (t *fileTexts) rewritten(conf config.Config) (keys []string, hangs []error) {
+	now, hangs := t.read(conf)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for f, text := range now {
@@ -287,7 +313,7 @@ func (t *fileTexts) rewritten(conf config.Config) (keys []string) {
 		}
 	}
 	slices.Sort(keys)
-	return slices.Compact(keys)
+	return slices.Compact(keys), hangs
 }
 
 // keep notes the texts of the keys that were applied.
@@ -304,12 +330,10 @@ func (t *fileTexts) keep(now texts, applied []string) {
 
 // look notes for warnings whose files were written and do not count yet.
 func (t *fileTexts) look(conf config.Config) {
-	_ = t.looks.Do(bounds.FileLimit, func() { // where the file system hangs, file_unusable tells of it
-		found := t.rewritten(conf)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.unread = found
-	})
+	found, _ := t.rewritten(conf) // where the file system hangs, file_unusable tells of it
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unread = found
 }
 
 // unreadNow looks and returns the keys of unread files; where a file system hangs, what the newest

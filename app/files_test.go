@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"os"
@@ -164,18 +165,41 @@ func TestFileOfAnotherMountIsFound(t *testing.T) {
 }
 
 // TestUnreadFilesOfAShareThatHangs: who asks which files are unread waits for no share, and hears what
-// the newest look has found.
+// the newest look has found; a reload hears of other files, and of the one that hangs.
 func TestUnreadFilesOfAShareThatHangs(t *testing.T) {
+	dir := t.TempDir()
+	conf := config.Default()
+	fences, kubeconfig := filepath.Join(dir, "fences"), filepath.Join(dir, "prod")
+	conf.Failover.Mode, conf.Failover.FenceFile = config.FailoverSafe, fences
+	conf.Failover.Kubeconfigs = []string{"prod=" + kubeconfig}
+	writeFiles(t, "", map[string]string{fences: "1", kubeconfig: "1"})
 	synctest.Test(t, func(t *testing.T) {
-		share, texts := make(chan struct{}), newFileTexts(config.Default())
-		defer close(share)
-		texts.unread = []string{"failover.fence_file"}
-		if err := texts.looks.Do(bounds.FileLimit, func() { <-share }); !errors.Is(err, bounds.ErrHangs) {
+		texts := newFileTexts(conf)
+		expect := func(when string, hang int, want ...string) {
+			t.Helper()
+			began := time.Now()
+			got, hangs := texts.rewritten(conf)
+			if !slices.Equal(got, want) || len(hangs) != hang || time.Since(began) > bounds.FileLimit {
+				t.Errorf("file-unread: %s: %v are unread, %v, after %v", when, got, hangs, time.Since(began))
+			}
+			if unread := texts.unreadNow(conf); !slices.Equal(unread, want) {
+				t.Errorf("file-unread: %s: %v are unread at a look", when, unread)
+			}
+		}
+		writeFiles(t, "", map[string]string{fences: "2"})
+		expect("rewritten", 0, "failover.fence_file")
+		share := make(chan struct{})
+		if _, _, err := texts.reads.Read(fences, func(path string) ([sha256.Size]byte, error) {
+			<-share
+			return digest(path)
+		}); !errors.Is(err, bounds.ErrHangs) {
 			t.Fatal(err)
 		}
-		if got := texts.unreadNow(config.Default()); !slices.Equal(got, []string{"failover.fence_file"}) {
-			t.Errorf("file-unread: %v is unread while the share hangs", got)
-		}
+		writeFiles(t, "", map[string]string{fences: "1", kubeconfig: "2"})
+		expect("the share hangs", 1, "failover.fence_file", "failover.kubeconfigs")
+		close(share)
+		synctest.Wait()
+		expect("it answers", 0, "failover.kubeconfigs")
 	})
 }
 

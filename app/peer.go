@@ -94,6 +94,7 @@ type memory struct {
 	backups   *backups
 	used      *fileWatch
 	texts     *fileTexts
+	passwords *passwordFiles
 	events    *events.Hub
 	recorder  *events.Reporter
 	receivers *receivers.Deliverer
@@ -115,8 +116,8 @@ func newPeer(o Options) *Peer {
 	conf.Conf.Store(&o.Config)
 	return &Peer{
 		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current),
-		memory: memory{used: new(fileWatch), texts: newFileTexts(o.Config)}, opened: new(closers),
-		Ending: admin.NewEnding(o.Logger),
+		memory: memory{used: new(fileWatch), texts: newFileTexts(o.Config), passwords: new(passwordFiles)},
+		opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}
 }
 

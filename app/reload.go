@@ -13,7 +13,7 @@ import (
 // called nothing has changed.
 func (p *Peer) prepare(next config.Config, applied []string) (parts []func(), err error) {
 	changed := sections(applied)
-	texts := readTexts(next) // before the parts read the files: what is written meanwhile shows at the next look
+	texts, _ := p.texts.read(next) // before the parts read the files: what is written meanwhile shows at the next look
 	for _, part := range []struct {
 		touched bool
 		make    func(next config.Config) (put func(), err error)

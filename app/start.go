@@ -287,7 +287,11 @@ func (p *Peer) startServices(keys cluster.Ring) {
 	running.Go(func() { p.serving.files.Run(ctx) })
 	running.Go(func() { p.backups.Run(ctx) })
 	running.Go(func() {
-		p.used.Run(ctx, p.conf.Conf.Load, func() { p.serving.lookAtUsers(); p.texts.look(p.conf.Current()) })
+		p.used.Run(ctx, p.conf.Conf.Load, func() {
+			p.serving.lookAtUsers()
+			p.texts.look(p.conf.Current())
+			p.passwords.look(p.conf.Current())
+		})
 	})
 	running.Go(func() { p.recorder.Run(ctx) })
 	if port := p.serving.ramdisks; port != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -14,11 +13,13 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/health"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/redact"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
@@ -41,15 +42,16 @@ var errNotKept = errors.New("the program that runs this peer keeps no lines of i
 // bundler gathers what a peer knows of itself for support. Methods may be called
 // concurrently.
 type bundler struct {
-	binary  string // version of the build
-	recent  *logs.Ring
-	conf    *admin.Configuration
-	self    *health.Self
-	figures *health.Figures
-	view    func() fsm.View
+	binary    string // version of the build
+	recent    *logs.Ring
+	conf      *admin.Configuration
+	passwords *passwordFiles
+	self      *health.Self
+	figures   *health.Figures
+	view      func() fsm.View
 }
 
-// files returns it without secrets. It does not block and needs no quorum.
+// files returns it without secrets. No file system that hangs holds it up, and it needs no quorum.
 func (b bundler) files() []supportbundle.File {
 	files := supportbundle.NewFiles(b.redactor())
 	kernel, err := os.ReadFile("/proc/version")
@@ -87,24 +89,29 @@ func (b bundler) secrets() []string {
 	for _, key := range b.view().GossipKeys() {
 		out = append(out, string(key))
 	}
+	return append(out, b.passwords.look(conf)...)
+}
+
+// passwordFiles are the files that options name and hold passwords.
+type passwordFiles struct{ bounds.Kept[string] }
+
+// look reads the files of a configuration and returns their passwords; of one that cannot be read, or hangs, the one
+// that was read last: there may be lines of the log from that time.
+func (p *passwordFiles) look(conf config.Config) (passwords []string) {
 	for _, s := range conf.Effective() {
 		if s.Value == "" || !strings.HasSuffix(s.Key, "password_file") {
 			continue
 		}
-		if text, err := readSome(s.Value, passwordSize); err == nil { // else it holds nothing that could have been read
-			out = append(out, strings.TrimSpace(string(text)))
+		if text, known, _ := p.Read(s.Value, readPassword); known { // else it holds nothing that could have been read
+			passwords = append(passwords, text)
 		}
 	}
-	return out
+	return passwords
 }
 
-func readSome(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, limit))
-	return text, errors.Join(err, f.Close())
+func readPassword(path string) (string, error) {
+	text, _, err := bounds.ReadFile(path, passwordSize)
+	return strings.TrimSpace(string(text)), err
 }
 
 // summary is the replicated state in figures; its nodes may be 100,000.

@@ -4,18 +4,23 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
@@ -94,6 +99,30 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 			t.Errorf("%s does not hold %s:\n%.2000s", name, want, seen[name])
 		}
 	}
+}
+
+// TestPasswordOfAShareThatHangs: lines of the log are told while the file of a password hangs, without the password
+// that was last read.
+func TestPasswordOfAShareThatHangs(t *testing.T) {
+	conf := config.Default()
+	conf.Ironic.PasswordFile = filepath.Join(t.TempDir(), "password")
+	writeFiles(t, "", map[string]string{conf.Ironic.PasswordFile: "quiet word\n"})
+	synctest.Test(t, func(t *testing.T) {
+		var files passwordFiles
+		files.look(conf)
+		share := make(chan struct{})
+		defer close(share)
+		if _, _, err := files.Read(conf.Ironic.PasswordFile, func(string) (string, error) {
+			<-share
+			return "", nil
+		}); !errors.Is(err, bounds.ErrHangs) {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if got := files.look(conf); !slices.Equal(got, []string{"quiet word"}) || time.Since(began) > bounds.FileLimit {
+			t.Errorf("password-hangs: %d passwords after %v", len(got), time.Since(began))
+		}
+	})
 }
 
 // loggedBy is what operators are told of a peer's log.

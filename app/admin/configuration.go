@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Configuration is the configuration of a peer, which may be read again.
@@ -25,14 +27,18 @@ type Configuration struct {
 	// and returns what puts it into its place, which cannot fail.
 	Prepare func(next config.Config, applied []string) (parts []func(), err error)
 	// Rewritten returns the keys of a configuration whose files hold another text than the
-	// one that counts.
-	Rewritten func(config.Config) (keys []string)
+	// one that counts, and which files hang.
+	Rewritten func(config.Config) (keys []string, hangs []error)
 	Name      string // by which the cluster knows this host
 	Logger    *slog.Logger
 
-	left atomic.Pointer[unapplied] // since the newest attempt to reload; nil before the first
-	mu   sync.Mutex                // one reload at a time
+	left  atomic.Pointer[unapplied] // since the newest attempt to reload; nil before the first
+	mu    sync.Mutex                // one reload at a time
+	reads bounds.Calls              // each of all that a reload reads
 }
+
+// readLimit is how long a reload waits for files that changed keys name. Its caller waits for a little longer.
+const readLimit = 30 * time.Second
 
 // Waiting are the keys that were changed and count from the next start of this peer.
 func (c *Configuration) Waiting() []string {
@@ -83,27 +89,46 @@ func (c *Configuration) Reload() (Reloaded, error) {
 	if c.Load == nil {
 		return Reloaded{}, errNoSources()
 	}
-	_, r, parts, err := c.readAgain()
+	n, err := c.readAgain()
 	if err != nil {
 		return Reloaded{}, c.refuse(err)
 	}
-	for _, put := range parts {
+	for _, put := range n.parts {
 		put()
 	}
-	c.Conf.Store(&r.Config)
-	c.left.Store(&unapplied{restart: r.Restart})
-	return c.reloaded(r), nil
+	c.Conf.Store(&n.Config)
+	c.left.Store(&unapplied{restart: n.Restart})
+	return c.reloaded(n), nil
 }
 
-// readAgain reads the configuration and makes what a reload puts into its place.
-func (c *Configuration) readAgain() (next config.Config, r config.Renewal, parts []func(), err error) {
-	if next, err = c.Load(); err != nil {
-		return next, r, nil, err
+// renewal is a configuration that was read again, with what a reload puts into its place.
+type renewal struct {
+	config.Renewal
+	next  config.Config // what its sources say
+	parts []func()
+	hangs []error // files that count as they were
+}
+
+// readAgain makes the renewal, or is refused where a file system hangs: what it makes later is dropped then.
+func (c *Configuration) readAgain() (*renewal, error) {
+	var made *renewal
+	var refused error
+	if err := c.reads.Do(readLimit, func() { made, refused = c.renew() }); err != nil {
+		return nil, fmt.Errorf("read the files of the configuration, of which 'trivet status' names those that hang: %w", err)
 	}
-	r = c.Current().Renew(next)
-	r = c.Current().Renew(next, c.Rewritten(r.Config)...)
-	parts, err = c.Prepare(r.Config, r.Applied)
-	return next, r, parts, err
+	return made, refused
+}
+
+func (c *Configuration) renew() (*renewal, error) {
+	next, err := c.Load()
+	if err != nil {
+		return nil, err
+	}
+	n := &renewal{Renewal: c.Current().Renew(next), next: next}
+	rewritten, hangs := c.Rewritten(n.Config)
+	n.Renewal, n.hangs = c.Current().Renew(next, rewritten...), hangs
+	n.parts, err = c.Prepare(n.Config, n.Applied)
+	return n, err
 }
 
 // plan is Reload in a dry run: what it makes is dropped.
@@ -113,7 +138,7 @@ func (c *Configuration) plan() error {
 	if c.Load == nil {
 		return errNoSources()
 	}
-	next, r, _, err := c.readAgain()
+	n, err := c.readAgain()
 	if err != nil {
 		return refusedConfig(err)
 	}
@@ -121,17 +146,17 @@ func (c *Configuration) plan() error {
 	for _, s := range c.Current().Effective() {
 		was[s.Key] = s.Value
 	}
-	for _, s := range next.Effective() {
+	for _, s := range n.next.Effective() {
 		if after[s.Key] = s.Value; s.Value == was[s.Key] { // counts alone if it differs: a secret
 			after[s.Key] += " (another)"
 		}
 	}
 	var out plannedError
-	for _, key := range r.Applied {
+	for _, key := range n.Applied {
 		out.Before += key + ": " + was[key] + "\n"
 		out.After += key + ": " + after[key] + "\n"
 	}
-	for _, key := range r.Restart {
+	for _, key := range n.Restart {
 		out.Before += key + ": " + was[key] + "\n"
 		out.After += key + ": " + after[key] + "  # after a restart\n"
 	}
@@ -144,10 +169,7 @@ func errNoSources() error {
 
 // refuse keeps why nothing was changed, for the status, and tells it.
 func (c *Configuration) refuse(why error) error {
-	left := unapplied{refused: why}
-	if before := c.left.Load(); before != nil {
-		left.restart = before.restart
-	}
+	left := unapplied{refused: why, restart: c.Waiting()}
 	c.left.Store(&left)
 	for line := range strings.SplitSeq(why.Error(), "\n") {
 		c.Logger.Error("reload configuration failed, keeping the current one", "err", line)
@@ -161,21 +183,25 @@ func refusedConfig(why error) *api.Error {
 }
 
 // reloaded tells what a reload came to, and logs it.
-func (c *Configuration) reloaded(r config.Renewal) Reloaded {
+func (c *Configuration) reloaded(n *renewal) Reloaded {
 	log := c.Logger
-	for _, key := range r.Restart {
+	for _, key := range n.Restart {
 		log.Warn("configuration change needs a restart", "key", key)
 	}
-	out := Reloaded{Applied: slices.Concat([]string{}, r.Applied), Restart: slices.Concat([]string{}, r.Restart)}
-	for _, problem := range r.Together {
+	out := Reloaded{Applied: slices.Concat([]string{}, n.Applied), Restart: slices.Concat([]string{}, n.Restart)}
+	for _, err := range n.hangs {
+		log.Warn("look at a file for a change failed, keeping what was read before", "err", err)
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%v; what was read before counts", err))
+	}
+	for _, problem := range n.Together {
 		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err",
 			problem.String())
 		out.Together = append(out.Together, problem.String())
 	}
-	for _, w := range append(r.Config.Warnings(), c.useless()...) {
+	for _, w := range append(n.Config.Warnings(), c.useless()...) {
 		out.Warnings = append(out.Warnings, w.String())
 	}
-	log.Info("configuration reloaded", "applied", r.Applied, "needs_restart", r.Restart)
+	log.Info("configuration reloaded", "applied", n.Applied, "needs_restart", n.Restart)
 	return out
 }
 

@@ -2,10 +2,14 @@ package admin
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // TestUselessOptionsOfARunningPeer: a configuration with options that are of no use together is
@@ -23,7 +27,7 @@ func TestUselessOptionsOfARunningPeer(t *testing.T) {
 	c := &Configuration{
 		Load: func() (config.Config, error) { return next, nil }, Logger: slog.New(slog.DiscardHandler),
 		Prepare:   func(config.Config, []string) ([]func(), error) { return nil, nil },
-		Rewritten: func(config.Config) []string { return nil },
+		Rewritten: func(config.Config) ([]string, []error) { return nil, nil },
 	}
 	first := load("15m")
 	c.Conf.Store(&first)
@@ -41,4 +45,50 @@ func TestUselessOptionsOfARunningPeer(t *testing.T) {
 		!strings.Contains(w[0].Text, "inspection.reboot_throttle") || !strings.Contains(w[0].Remedy, "write less") {
 		t.Errorf("%+v", w)
 	}
+}
+
+// TestReloadOfAShareThatHangs: a reload of which a file hangs is refused and keeps no later one waiting; a file that
+// no changed key needs, and that hangs, is a warning.
+func TestReloadOfAShareThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, next := config.Default(), config.Default()
+		next.Log.Level = "debug"
+		share := make(chan struct{})
+		prepares := 0
+		c := &Configuration{
+			Load: func() (config.Config, error) { return next, nil }, Logger: slog.New(slog.DiscardHandler),
+			Rewritten: func(config.Config) ([]string, []error) { return nil, []error{bounds.ErrHangs} },
+			Prepare: func(config.Config, []string) ([]func(), error) {
+				if prepares++; prepares <= 2 {
+					<-share
+				}
+				return nil, nil
+			},
+		}
+		c.Conf.Store(&first)
+		refused := func(what string, do func() error) {
+			t.Helper()
+			began := time.Now()
+			if err := do(); err == nil || !strings.Contains(err.Error(), bounds.ErrHangs.Error()) ||
+				time.Since(began) > readLimit {
+				t.Errorf("reload-hangs: %s: %v after %v", what, err, time.Since(began))
+			}
+		}
+		refused("the first", func() error { _, err := c.Reload(); return err })
+		refused("a dry run", c.plan)
+		time.Sleep(10 * time.Minute) // in a bubble
+		done, err := c.Reload()
+		if err != nil || !slices.Equal(done.Applied, []string{"log.level"}) || c.Current().Log.Level != "debug" {
+			t.Errorf("reload-hangs: another mount: %+v, %v", done, err)
+		}
+		if told := strings.Join(done.Warnings, "\n"); !strings.Contains(told, bounds.ErrHangs.Error()) {
+			t.Errorf("reload-hangs: warnings %q", told)
+		}
+		first = c.Current()
+		close(share)
+		synctest.Wait()
+		if now := c.Current(); now.Log.Level != first.Log.Level {
+			t.Errorf("reload-hangs: what came late counts: %s", now.Log.Level)
+		}
+	})
 }

@@ -68,7 +68,7 @@ func (d *daemon) run(ctx context.Context) error {
 // of life go on where a file lies on a disk that hangs. The peer logs the result.
 func (d *daemon) reload(ctx context.Context, n *notifier) {
 	n.reloading()
-	go func() { // not waited for at the end: it may hang as long as that disk
+	go func() { // not waited for at the end: such a disk holds it up
 		// A refusal is in the log and in the status.
 		_, _ = d.peer.Admin().Configuration.Reload()
 		d.reloads <- struct{}{}
