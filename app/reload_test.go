@@ -242,17 +242,7 @@ func TestReloadTakesRewrittenFiles(t *testing.T) {
 	devices := filepath.Join(t.TempDir(), "known.yaml")
 	writeFiles(t, "", map[string]string{devices: "pci_devices: [{vendor_id: 10de, device_id: 1eb8}]\n"})
 	inspection.HookOptions.KnownAccelerators = devices
-	p, err := New(t.Context(), s.o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
-		defer cancel()
-		if err := p.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	p := startToEnd(t, s)
 	path := s.o.Config.Failover.FenceFile
 	first, err := os.ReadFile(path)
 	if err != nil {
@@ -303,14 +293,21 @@ func TestReloadTakesRewrittenFiles(t *testing.T) {
 	writeFiles(t, "", map[string]string{path: mended})
 	expect("back", "", []string{}, "w2")
 	wantDevicesRead(t, p, devices)
+	wantFencesWaitWithClusters(t, p, s, string(first))
+}
+
+// wantFencesWaitWithClusters changes the list of devices next to a kubeconfig that was rewritten, and, with that as it
+// was before, next to a second cluster.
+func wantFencesWaitWithClusters(t *testing.T, p *Peer, s *startable, first string) {
+	t.Helper()
 	kubeconfig := wantKubeconfigNamed(t, p, s.o.Config)
-	wait := []string{"failover.kubeconfigs", "failover.fence_file"}
-	writeFiles(t, "", map[string]string{path: string(first)})
+	path, wait := s.o.Config.Failover.FenceFile, []string{"failover.kubeconfigs", "failover.fence_file"}
+	writeFiles(t, "", map[string]string{path: first})
 	wantFencesWait(t, p, "a rewritten kubeconfig", append(slices.Clone(wait), "haconfig.kubeconfigs"))
 	writeFiles(t, "", kubeconfig)
 	list := &s.o.Config.Failover.Kubeconfigs
 	*list = append(slices.Clone(*list), strings.Replace((*list)[0], "prod=", "stage=", 1))
-	writeFiles(t, "", map[string]string{path: strings.NewReplacer("{w1:", "{stage/w1:").Replace(string(first))})
+	writeFiles(t, "", map[string]string{path: strings.Replace(first, "{w1:", "{stage/w1:", 1)})
 	wantFencesWait(t, p, "a second cluster", wait)
 }
 
@@ -331,6 +328,23 @@ func wantFencesWait(t *testing.T, p *Peer, next string, want []string) {
 			t.Errorf("fences-wait: next to %s: %+v", next, w)
 		}
 	}
+}
+
+// startToEnd starts a peer that is stopped at the end of the test.
+func startToEnd(t *testing.T, s *startable) *Peer {
+	t.Helper()
+	p, err := New(t.Context(), s.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
+		defer cancel()
+		if err := p.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }
 
 // wantDevicesRead changes the file of known accelerators, first to one with a mistake.

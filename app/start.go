@@ -107,7 +107,8 @@ func (p *Peer) newSelf() *health.Self {
 		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,
 			Receivers: func() []api.Warning { return receiverWarnings(p.receivers, p.opts.Wall) },
 			Configuration: func() []api.Warning {
-				return slices.Concat(p.conf.Warnings(), p.used.warnings(), p.texts.warnings(p.conf.Waiting()), p.serving.userWarnings())
+				unread := p.texts.warnings(p.conf.Waiting())
+				return slices.Concat(p.conf.Warnings(), p.used.warnings(), unread, p.serving.userWarnings())
 			},
 			Ramdisks: p.serving.ramdisks.warnings},
 	}

@@ -214,7 +214,8 @@ func (s *states) duty(token fencing.Token, c fsm.Command) fencing.Token {
 func kubeLog(t *testing.T) (*states, *Control) {
 	t.Helper()
 	log := newStates(t)
-	return log, &Control{State: State{Log: log, Do: log, Rewritten: func() []string { return nil }, Waiting: func() []string { return nil },
+	none := func() []string { return nil }
+	return log, &Control{State: State{Log: log, Do: log, Rewritten: none, Waiting: none,
 		Wall: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}}
 }
 
