@@ -181,7 +181,7 @@ func (p *Peer) startGossip(ctx context.Context, ring cluster.Ring) error {
 	at, err := datadir.Host{Config: p.opts.Config}.GossipAddress(ctx, p.id.Gossip, seeds(view(), p.id))
 	if err != nil { // gossip is for display: nothing that a start has to wait for
 		p.opts.Logger.Warn("look up own name for gossip failed: the others may show this peer as dead until it is started again",
-			"name", p.id.Gossip, "used", at, "err", err)
+			"name", p.id.Gossip, "address", at, "err", err)
 	}
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
