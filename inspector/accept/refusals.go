@@ -53,7 +53,7 @@ func ironicRefusal(err error) error {
 		return nil
 	case errors.Is(err, identify.ErrUnresolved):
 		return inspector.Refuse(http.StatusServiceUnavailable, "%v", err)
-	case ironic.Unreachable(err):
+	case ironic.Unjudged(err):
 		return inspector.Refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
 	case errors.As(err, &e):
 		return inspector.Refuse(http.StatusInternalServerError, "Ironic answered %d: %v", e.Status, err)

@@ -108,7 +108,7 @@ func TestDiscoveryWithoutDNS(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, err := found.New([]string{mac1})
-			if errors.Is(err, ErrUnresolved) != c.waits || c.waits && !ironic.Unreachable(err) || !c.waits && a.Verdict != New {
+			if errors.Is(err, ErrUnresolved) != c.waits || c.waits && !ironic.Unjudged(err) || !c.waits && a.Verdict != New {
 				t.Errorf("one-node: %s, %v", verdict(a), err)
 			}
 			err = found.Rival("", []string{mac1}) // as a worker asks before it creates the node

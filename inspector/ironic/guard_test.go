@@ -36,7 +36,7 @@ func TestGuardComesFirst(t *testing.T) {
 		ctx := WithGuard(t.Context(), new(guard).check)
 		got := k.do(ctx, dial(t, conf(f.URL)))
 		err, _ := got[len(got)-1].(error)
-		if !errors.Is(err, ErrNotAllowed) || Unreachable(err) {
+		if !errors.Is(err, ErrNotAllowed) || Unjudged(err) {
 			t.Errorf("%s: %v", k.name, err)
 		}
 		if lines := f.lines(); len(lines) > 0 {

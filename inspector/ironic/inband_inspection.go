@@ -64,7 +64,8 @@ func (to inband) post(ctx context.Context, t http.RoundTripper, call InbandCall)
 	}
 	said := sentence(body)
 	answer.Own = bytes.Contains(body, []byte("faultstring")) && said != ""
-	answer.Absent = resp.StatusCode == http.StatusNotFound && answer.Own && !strings.HasPrefix(said, "API version ")
+	answer.Absent = resp.StatusCode == http.StatusNotFound && answer.Own && !strings.HasPrefix(said, "API version ") &&
+		!answer.Later()
 	return answer, nil
 }
 

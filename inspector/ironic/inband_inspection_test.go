@@ -42,6 +42,7 @@ func TestHandOverTellsWhose404ItIs(t *testing.T) {
 		"Ironic":                       {fault(404, "Resource could not be found."), true},
 		"Ironic, in another status":    {fault(400, "No lookup information provided"), false},
 		"an API without the version":   {fault(404, "API version 1.84 or newer is required"), false},
+		"no conductor for the node":    {fault(404, "No valid host was found. Reason: none"), false},
 		"an API without the path":      {answer{404, `{"error_message": "{\"title\": \"Not Found\"}"}`}, false},
 		"a web framework with words":   {answer{404, `{"error_message": "{\"description\": \"No such path\"}"}`}, false},
 		"ingress-nginx":                {answer{404, "default backend - 404"}, false},

@@ -50,7 +50,7 @@ func TestTLS(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := dial(t, c).Node(t.Context(), node1)
-	if e := asIronic(t, err); !strings.Contains(e.Error(), "ironic.ca_file") || !Unreachable(err) {
+	if e := asIronic(t, err); !strings.Contains(e.Error(), "ironic.ca_file") || !Unjudged(err) {
 		t.Errorf("a stranger's certificate: %v", e)
 	}
 }
@@ -295,7 +295,7 @@ func TestKeystoneFails(t *testing.T) {
 	k.set(func() { k.status = http.StatusCreated })
 	k.Close()
 	_, err := dial(t, k.conf()).Node(t.Context(), node1)
-	if e := asIronic(t, err); !Unreachable(err) || !strings.HasPrefix(e.Error(), "no answer from Keystone: ") {
+	if e := asIronic(t, err); !Unjudged(err) || !strings.HasPrefix(e.Error(), "no answer from Keystone: ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -92,7 +92,7 @@ func TestPatchThatAppendsOnce(t *testing.T) {
 		for _, status := range []int{0, 502, 504} {
 			c, l := loses(t, `{"list": ["a"]}`, status)
 			_, err := c.PatchNode(t.Context(), node1, []Patch{{Op: "add", Path: path, Value: "b"}})
-			if !errors.Is(err, ErrOutcomeUnknown) || Unreachable(err) || !strings.Contains(err.Error(), "may have carried") {
+			if !errors.Is(err, ErrOutcomeUnknown) || Unjudged(err) || !strings.Contains(err.Error(), "may have carried") {
 				t.Errorf("append-once: %s after %d: %v", path, status, err)
 			}
 			n, err := c.Node(t.Context(), node1)
@@ -124,12 +124,12 @@ func TestPatchThatAppendsOnce(t *testing.T) {
 // A login that fails comes before the call, which is not sent: it goes out once the login succeeds.
 func TestFailedLoginLeavesNoOutcomeUnknown(t *testing.T) {
 	err := fromKeystone("ironic.username", &keystone.Error{Call: "POST http://k/v3/auth/tokens", Err: io.ErrUnexpectedEOF})
-	if Unknown(err) || !Unreachable(err) || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if Unknown(err) || !Unjudged(err) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("login-unknown: after a login without an answer: unknown %t, %v", Unknown(err), err)
 	}
 	refused := gophercloud.ErrUnexpectedResponseCode{Actual: http.StatusBadGateway}
 	err = fromKeystone("ironic.username", &keystone.Error{Call: "POST http://k/v3/auth/tokens", Err: refused})
-	if Unknown(err) || !Unreachable(err) || asIronic(t, err).Status != http.StatusBadGateway {
+	if Unknown(err) || !Unjudged(err) || asIronic(t, err).Status != http.StatusBadGateway {
 		t.Errorf("login-unknown: after a login that met a gateway: unknown %t, %v", Unknown(err), err)
 	}
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/trivet-ha/trivet/config"
 )
 
-// NoConductor is how Ironic says that none of the conductors that live serves a node's driver and
-// group: with 400, though the next minute may bring one. Without any conductor it answers 503.
-const NoConductor = "No valid host was found"
-
 // The options that hold the URL of an endpoint.
 const (
 	mainOption    = "ironic.endpoint"

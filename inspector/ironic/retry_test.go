@@ -150,13 +150,13 @@ func TestSilence(t *testing.T) {
 		if took := time.Since(begin); took != 6*30*time.Second+5*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if e.Error() != "no answer from Ironic: nothing came within 30s (6 tries)" || !Unreachable(err) ||
+		if e.Error() != "no answer from Ironic: nothing came within 30s (6 tries)" || !Unjudged(err) ||
 			errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		begin = time.Now()
 		err = c.Ping(t.Context())
-		if took := time.Since(begin); took != pingTimeout || !Unreachable(err) {
+		if took := time.Since(begin); took != pingTimeout || !Unjudged(err) {
 			t.Errorf("ping took %v: %v", took, err)
 		}
 	})
@@ -182,7 +182,7 @@ func TestCallerLeaves(t *testing.T) {
 			if took := time.Since(begin); took != after || !errors.Is(err, context.Canceled) {
 				t.Errorf("after %v of %v: %v", took, after, err)
 			}
-			if Unreachable(err) != (after < time.Second) {
+			if Unjudged(err) != (after < time.Second) {
 				t.Errorf("after %v: %v is taken for Ironic's silence, or Ironic's 503 is not", after, err)
 			}
 		})
@@ -200,7 +200,7 @@ func TestCallersDeadline(t *testing.T) {
 		begin := time.Now()
 		_, err := c.Node(ctx, node1)
 		if took := time.Since(begin); took != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) ||
-			!Unreachable(err) {
+			!Unjudged(err) {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

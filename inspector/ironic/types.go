@@ -31,11 +31,15 @@ type InbandAnswer struct {
 	// Own says that the refusal is Ironic's, and not that of a proxy in front of it.
 	Own bool
 	// Absent says that no node waits for the document: it is Ironic's own 404, and not that its API
-	// lacks the path in the version that was asked for.
+	// lacks the path in the version that was asked for, or that no conductor serves the node.
 	Absent bool
 	// Anonymous says that the call showed no credentials that another login could renew.
 	Anonymous bool
 }
+
+// Later reports whether Ironic took nothing and may do so soon, as Unjudged does of a call. What of a
+// node is locked, and who refuses, is for the caller to tell.
+func (a InbandAnswer) Later() bool { return later(a.Status, a.Reason) }
 
 // ErrNotSent says that nothing of a call has left this host.
 var ErrNotSent = errors.New("nothing was sent")
@@ -134,10 +138,10 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unreachable reports whether a call failed because Ironic could not be spoken
-// to from here, rather than because of what was asked or because the caller gave
-// up.
-func Unreachable(err error) bool {
+// Unjudged reports whether a call failed and Ironic has not judged what was asked: it could not be
+// spoken to from here, or it is Busy. The same call may succeed later, or from another peer. It is
+// false where the caller gave up.
+func Unjudged(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || errors.Is(err, ErrOutcomeUnknown) { // who can speak to Ironic does not know it either
 		return false
@@ -145,11 +149,36 @@ func Unreachable(err error) bool {
 	switch e.Status {
 	case 0:
 		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	default:
-		return false
+		return later(e.Status, e.Message)
 	}
+}
+
+// Busy reports whether an Ironic that is there has not judged a call, and will later. That it answers
+// other questions meanwhile says nothing of the call.
+func Busy(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && noConductor(e.Status, e.Message)
+}
+
+// later reports whether an answer says that nothing was done, and that it may be soon: there is too
+// much to do, or no conductor lives that serves the node.
+func later(status int, said string) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return true
+	}
+	return noConductor(status, said)
+}
+
+// noConductor reports whether Ironic says that none of the conductors that live serves a node's driver
+// and group: with 404, or 400 where a node is changed, though the next minute may bring one. Without
+// any conductor it answers 503.
+func noConductor(status int, said string) bool {
+	return (status == http.StatusBadRequest || status == http.StatusNotFound) &&
+		strings.Contains(said, "No valid host was found")
 }
 
 // Unknown reports whether a call may have been carried out although it failed: its answer was

@@ -29,7 +29,7 @@ func (s *Sweeps) endOvertaken(ctx context.Context, a leader.Authority) error {
 		switch {
 		case errors.Is(err, ironic.ErrNoNode): // the synchronisation's
 			continue
-		case err != nil && (ironic.Unreachable(err) || ctx.Err() != nil):
+		case err != nil && (ironic.Unjudged(err) || ctx.Err() != nil):
 			return errors.Join(append(failed, err)...)
 		case err != nil: // of this node
 			failed = append(failed, err)

@@ -203,15 +203,12 @@ func passing(answer ironic.InbandAnswer) bool {
 	switch answer.Status {
 	case http.StatusNotFound:
 		return !answer.Absent // of a proxy that has no route to Ironic now
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly,
-		http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusConflict, http.StatusLocked:
 		return true
 	case http.StatusUnauthorized:
 		return !answer.Anonymous
-	case http.StatusBadRequest:
-		return strings.Contains(answer.Reason, ironic.NoConductor)
 	}
-	return false
+	return answer.Later()
 }
 
 // unable are the statuses of a server that serves no such request, now or later.

@@ -22,6 +22,9 @@ const (
 	// of it, and renewalPoll how often it looks.
 	renewalLimit = time.Minute
 	renewalPoll  = 50 * time.Millisecond
+	// busyWait is the pause before an Ironic that is busy is asked the same again: some
+	// hundred nodes may wait for it.
+	busyWait = 5 * time.Second
 )
 
 // unread is the error of a node that Ironic does not show.
@@ -122,7 +125,7 @@ func (e *effects) texted(format string, ctx context.Context, err error) (string,
 		return problem.Text, nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case errors.Is(err, ironic.ErrNotAllowed), e.unreachable(ctx, err):
+	case errors.Is(err, ironic.ErrNotAllowed), e.unjudged(ctx, err):
 		return "", err
 	case errors.Is(err, ironic.ErrNoNode):
 		return fmt.Sprintf("Node %s was not found in Ironic", e.claim.Node), nil
@@ -133,12 +136,12 @@ func (e *effects) texted(format string, ctx context.Context, err error) (string,
 	}
 }
 
-// unreachable decides what becomes of a request that failed because Ironic did
-// not answer: it waits for a peer that reaches Ironic, unless Ironic is there
-// after all and fails at this one thing. It is asked once about an error: a little
-// later Ironic may answer again.
-func (e *effects) unreachable(ctx context.Context, err error) bool {
-	return ironic.Unreachable(err) && !e.pool.o.Health.Singled(ctx, e.began)
+// unjudged decides what becomes of a request that failed because Ironic did
+// not judge it: it waits for a peer that reaches Ironic, or until Ironic is not busy
+// any more, unless Ironic is there after all and fails at this one thing. It is asked
+// once about an error: a little later Ironic may answer again.
+func (e *effects) unjudged(ctx context.Context, err error) bool {
+	return ironic.Busy(err) || ironic.Unjudged(err) && !e.pool.o.Health.Singled(ctx, e.began)
 }
 
 // errInUse is the error of a node that another user has by now.
@@ -177,29 +180,30 @@ func (e *effects) power(ctx context.Context, t *inspector.Task, target string) e
 	return e.pool.o.Ironic.SetPower(call, t.Node().UUID, target)
 }
 
-// insist does what cannot be given back any more: while Ironic is away it waits, as
-// requests do that no worker has begun.
+// insist does what cannot be given back any more: while Ironic is away, or busy, it waits,
+// as requests do that no worker has begun.
 func (e *effects) insist(ctx context.Context, do func() error) error {
 	err := do()
-	for err != nil && e.unreachable(ctx, err) && e.ironicBack(ctx) {
+	for err != nil && e.unjudged(ctx, err) && e.ironicBack(ctx, err) {
 		e.again()
 		err = do()
 	}
 	return err
 }
 
-// ironicBack waits a little, and until Ironic can be reached from here, and reports
-// whether that was in time. The worker is free for others meanwhile. A peer that
-// stops does not wait for what another peer may finish. A hook's limit does not run meanwhile.
-func (e *effects) ironicBack(ctx context.Context) bool {
+// ironicBack waits a little, longer after a call at which Ironic was busy, and until Ironic
+// can be reached from here, and reports whether that was in time. The worker is free for others
+// meanwhile. A peer that stops does not wait for what another peer may finish. A hook's limit
+// does not run meanwhile.
+func (e *effects) ironicBack(ctx context.Context, err error) bool {
 	defer inspector.StandStill(ctx)()
-	for {
+	for began := time.Now(); ; {
 		v := e.pool.o.Log.View()
 		rec, ok := v.Record(e.claim.Node)
 		if !ok || overdue(v, rec) || e.out.handsOver() || e.allowed(ctx) != nil || e.pause(ctx, turnWait) != nil {
 			return false
 		}
-		if e.pool.o.Health.Err() == nil {
+		if e.pool.o.Health.Err() == nil && (!ironic.Busy(err) || time.Since(began) >= busyWait) {
 			return true
 		}
 	}
@@ -209,10 +213,20 @@ func (e *effects) ironicBack(ctx context.Context) bool {
 // had no answer, is tried by this worker once more, after a pause: as long as Ironic
 // answers this peer's questions another peer could do no more, and to release and
 // claim the request would be two entries of the log a try. The worker is not free
-// meanwhile: many such requests would all be tried at once.
+// meanwhile: many such requests would all be tried at once. Where Ironic is busy it is, since
+// a conductor that serves one node may be away for as long as the introspection has.
 func (e *effects) here(ctx context.Context, err error) bool {
 	there := func() bool { return e.pool.o.Health.Err() == nil && e.pool.stop.claims.Err() == nil }
-	return errors.Is(err, errGiveBack) && ironic.Unreachable(err) && there() && pace.Wait(ctx, turnWait) && there()
+	switch {
+	case !errors.Is(err, errGiveBack), !ironic.Unjudged(err), !there():
+		return false
+	case ironic.Busy(err):
+		if !e.failed {
+			e.log.Warn("Ironic is busy: request waits", "err", err)
+		}
+		return e.rest(ctx, busyWait) == nil && there()
+	}
+	return pace.Wait(ctx, turnWait) && there()
 }
 
 // again begins another try. All tries after the first failure are judged as one, and
@@ -232,4 +246,12 @@ func (e *effects) pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// rest is a pause that ends when this peer stops.
+func (e *effects) rest(ctx context.Context, d time.Duration) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.pool.stop.claims, cancel)()
+	return e.pause(waiting, d)
 }

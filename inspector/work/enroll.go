@@ -66,7 +66,7 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec introspection.Record, 
 // enrollError makes a failure of what Ironic refuses, and leaves what is no
 // verdict, an Ironic that is away above all, as it is.
 func (j *job) enrollError(err error) error {
-	if said, ok := errors.AsType[*ironic.Error](err); ok && !ironic.Unreachable(err) &&
+	if said, ok := errors.AsType[*ironic.Error](err); ok && !ironic.Unjudged(err) &&
 		!errors.Is(err, ironic.ErrNotAllowed) && !errors.Is(err, context.Canceled) {
 		return document.Failed("%v", said)
 	}

@@ -113,7 +113,7 @@ func (j *job) early(ctx context.Context, err error) error {
 	switch {
 	case text != "":
 		return j.out.fail(http.StatusInternalServerError, text)
-	case ironic.Unreachable(err):
+	case ironic.Unjudged(err):
 		return fmt.Errorf("%w: %w", errGiveBack, err)
 	}
 	return err
@@ -208,7 +208,7 @@ func (j *job) endWithPowerOff(ctx context.Context, t *inspector.Task) error {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case errors.Is(err, ironic.ErrNotAllowed):
 		return err
-	case j.out.handsOver() && ironic.Unreachable(err):
+	case j.out.handsOver() && ironic.Unjudged(err):
 		return fmt.Errorf("%w: %w", errGiveBack, err)
 	case errors.Is(err, ironic.ErrStaysOn):
 		j.log.Info("power off node skipped; its disable_power_off is true, and its ramdisk runs on", "err", err)

@@ -26,7 +26,7 @@ func (j *job) start(ctx context.Context, rec introspection.Record) error {
 	switch {
 	case text != "":
 		return j.out.fail(http.StatusBadRequest, text)
-	case ironic.Unreachable(err): // and not Ironic's verdict on this node, which has a text
+	case ironic.Unjudged(err): // and not Ironic's verdict on this node, which has a text
 		return fmt.Errorf("%w: %w", errGiveBack, err)
 	}
 	return err
@@ -76,7 +76,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 		switch {
 		case err == nil:
 			return "", nil
-		case !ironic.Unknown(err), ironic.Unreachable(err), // its request is given back
+		case !ironic.Unknown(err), ironic.Unjudged(err), // its request is given back
 			try == resets, !pace.Wait(ctx, turnWait):
 			return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
 		}
@@ -152,8 +152,5 @@ func (j *job) waitForReboot(ctx context.Context) (text string, err error) {
 	if err := res.Decode(&turn); err != nil {
 		return "", err
 	}
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(j.pool.stop.claims, cancel)()
-	return "", j.node.pause(waiting, turn.Wait)
+	return "", j.node.rest(ctx, turn.Wait)
 }
