@@ -104,7 +104,8 @@ func (c *Client) Close() { c.now.Load().transport.close() }
 
 // Ping reports whether this peer can speak to Ironic: one try, within three
 // seconds, without asking the context's guard. Any answer below 500 will do,
-// but 401 and 403 and a login at Keystone that fails: then every call would
+// but 401 and 403, a 404 that is not Ironic's own, as of a proxy without a route
+// to it, and a login at Keystone that fails: then every call would
 // fail, here and perhaps not on other peers. Ironic shows its first page to
 // everybody, so a wrong password of http_basic is seen by the calls alone.
 func (c *Client) Ping(ctx context.Context) error { return c.now.Load().ping(ctx) }
@@ -121,7 +122,8 @@ func (l *line) ping(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case err.Status == http.StatusUnauthorized, err.Status == http.StatusForbidden:
+	case err.Status == http.StatusUnauthorized, err.Status == http.StatusForbidden,
+		err.Status == http.StatusNotFound && !err.Own:
 		return err
 	case err.Status >= http.StatusOK && err.Status < http.StatusInternalServerError:
 		return nil

@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/x509"
 	"encoding/json"
@@ -30,7 +31,7 @@ func describe(service, login, call string, err error) *Error {
 		return known
 	}
 	if answer, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err); ok {
-		return &Error{Call: call, Status: answer.Actual, Message: reason(service, login, answer)}
+		return &Error{Call: call, Status: answer.Actual, Message: reason(service, login, answer), Own: own(answer.Body)}
 	}
 	e := &Error{Call: call, Err: err}
 	var sent *url.Error
@@ -107,6 +108,12 @@ func sentence(body []byte) string {
 	return outer.Error.Message
 }
 
+// own reports whether the body of an error is Ironic's fault: no proxy in front of it, and not the
+// web framework below its API, has that word.
+func own(body []byte) bool {
+	return bytes.Contains(body, []byte("faultstring")) && sentence(body) != ""
+}
+
 // cut bounds a message and makes it text.
 func cut(text string) string { return bounds.Excerpt(strings.TrimSpace(text), maxMessage) }
 
@@ -115,7 +122,7 @@ func cut(text string) string { return bounds.Excerpt(strings.TrimSpace(text), ma
 func ended(cause error, call string, last *Error) *Error {
 	e := &Error{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
 	if last != nil && !errors.Is(last, cause) {
-		e.Status, e.Message = last.Status, cut(last.Error()+"; then the call was ended: "+cause.Error())
+		e.Status, e.Own, e.Message = last.Status, last.Own, cut(last.Error()+"; then the call was ended: "+cause.Error())
 	}
 	return e
 }

@@ -175,16 +175,18 @@ func TestNoServerThere(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	for status, reachable := range map[int]bool{200: true, 204: true, 300: true, 400: true, 404: true, 429: true,
-		401: false, 403: false, 500: false, 502: false, 503: false} {
-		f := serve(t, answer{status, ""})
+	for given, reachable := range map[answer]bool{{200, ""}: true, {204, ""}: true, {300, ""}: true, {400, ""}: true,
+		fault(404, "Resource could not be found."): true, {429, ""}: true,
+		{401, ""}: false, {403, ""}: false, {404, "default backend - 404"}: false, {404, ""}: false,
+		{500, ""}: false, {502, ""}: false, {503, ""}: false} {
+		f := serve(t, given)
 		c := dial(t, conf(f.URL))
 		ctx := WithGuard(t.Context(), func() error { return ErrNotAllowed })
 		if err := c.Ping(ctx); (err == nil) != reachable {
-			t.Errorf("%d: %v", status, err)
+			t.Errorf("ping: %v: %v", given, err)
 		}
 		if n := len(f.seen()); n != 1 {
-			t.Errorf("%d: %d requests, want 1", status, n)
+			t.Errorf("ping: %v: %d requests, want 1", given, n)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (to inband) post(ctx context.Context, t http.RoundTripper, call InbandCall)
 		answer.Reason = cut(to.reason(resp, sentence(body)))
 	}
 	said := sentence(body)
-	answer.Own = bytes.Contains(body, []byte("faultstring")) && said != ""
+	answer.Own = own(body)
 	answer.Absent = resp.StatusCode == http.StatusNotFound && answer.Own && !strings.HasPrefix(said, "API version ") &&
 		!answer.Later()
 	return answer, nil

@@ -24,7 +24,7 @@ func nodeCall(method, ref, rest string) (call, error) {
 		{http.StatusBadRequest, "Expected UUID or name for node", ErrNoNode},
 	}}
 	if !possible(ref) {
-		return k, &Error{Call: k.name(), Status: http.StatusNotFound,
+		return k, &Error{Call: k.name(), Status: http.StatusNotFound, Own: true,
 			Message: cut("Node " + ref + " could not be found."), Err: ErrNoNode}
 	}
 	return k, nil

@@ -67,8 +67,12 @@ func (l *line) persist(ctx context.Context, k call) ([]byte, error) {
 	return nil, last
 }
 
-// means puts the meaning of the answer, if it has one, into the error.
+// means puts the meaning of the answer, if it has one, into the error. A proxy's page means nothing,
+// which words there are on it.
 func (k call) means(err *Error) bool {
+	if err.Status == http.StatusNotFound && !err.Own {
+		return false
+	}
 	for _, m := range k.meanings {
 		if err.Status == m.status && strings.Contains(err.Message, m.part) {
 			err.Err = m.err

@@ -39,7 +39,7 @@ type InbandAnswer struct {
 
 // Later reports whether Ironic took nothing and may do so soon, as Unjudged does of a call. What of a
 // node is locked, and who refuses, is for the caller to tell.
-func (a InbandAnswer) Later() bool { return later(a.Status, a.Reason) }
+func (a InbandAnswer) Later() bool { return later(a.Status, a.Own, a.Reason) }
 
 // ErrNotSent says that nothing of a call has left this host.
 var ErrNotSent = errors.New("nothing was sent")
@@ -123,6 +123,7 @@ type Error struct {
 	Call    string // method and path, for the log
 	Status  int    // HTTP status, 0 when no answer came
 	Message string // Ironic's own sentence (faultstring), or what happened
+	Own     bool   // the answer is Ironic's, by its fault, and not that of a proxy in front of it
 	Err     error  // the cause, nil if Ironic said it all
 }
 
@@ -139,7 +140,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Unjudged reports whether a call failed and Ironic has not judged what was asked: it could not be
-// spoken to from here, or it is Busy. The same call may succeed later, or from another peer. It is
+// spoken to from here, as where a proxy has no route to it, or it is Busy. The same call may succeed later, or from another peer. It is
 // false where the caller gave up.
 func Unjudged(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -152,7 +153,7 @@ func Unjudged(err error) bool {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	default:
-		return later(e.Status, e.Message)
+		return later(e.Status, e.Own, e.Message)
 	}
 }
 
@@ -164,9 +165,11 @@ func Busy(err error) bool {
 }
 
 // later reports whether an answer says that nothing was done, and that it may be soon: there is too
-// much to do, or no conductor lives that serves the node.
-func later(status int, said string) bool {
+// much to do, no conductor lives that serves the node, or a proxy has no route to Ironic.
+func later(status int, own bool, said string) bool {
 	switch status {
+	case http.StatusNotFound:
+		return !own || noConductor(status, said)
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	}

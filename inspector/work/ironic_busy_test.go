@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,18 +22,21 @@ func noConductor(status int) error {
 		"which supports driver ipmi for conductor group \"\"."}
 }
 
-// meets has all calls but questions and readings of a node meet an error for a while, and returns what
-// stops Ironic's questions.
-func meets(o *inspecttest.Rig, d time.Duration, err error) (stop func()) {
+// fails has calls meet an error for a minute, from the first with a prefix on: all, or all but questions
+// whether Ironic is there and readings of a node. It returns what stops the questions.
+func fails(o *inspecttest.Rig, from string, all bool, err error) (stop func()) {
 	ctx, stop := context.WithCancel(o.Ctx)
 	go o.Health.Run(ctx)
+	var begun atomic.Bool
 	o.Ironic.On(func(_ context.Context, call string) error {
-		if call == "ping" || strings.HasPrefix(call, "node ") {
+		if strings.HasPrefix(call, from) && !begun.Swap(true) {
+			time.AfterFunc(time.Minute, o.Ironic.Answers)
+		}
+		if !begun.Load() || !all && (call == "ping" || strings.HasPrefix(call, "node ")) {
 			return nil
 		}
 		return err
 	})
-	time.AfterFunc(d, o.Ironic.Answers)
 	return stop
 }
 
@@ -49,30 +53,53 @@ func booted(o *inspecttest.Rig, node string) introspection.Record {
 	return rec
 }
 
-// A conductor is restarted, for a minute, while Ironic's API answers: starts wait, and so do callbacks
-// at each of their steps.
-func TestIronicWithoutConductorIsWaitedFor(t *testing.T) {
-	for _, status := range []int{400, 404} {
-		inspecttest.InRig(t, func(o *inspecttest.Rig) {
-			defer meets(o, time.Minute, noConductor(status))()
-			o.Accept(inspecttest.NodeA, inspecttest.MacA)
-			o.Work(func(*work.Pool) {
-				if rec := booted(o, inspecttest.NodeA); rec.State != introspection.NodeWaiting {
-					t.Errorf("busy-is-no-verdict: a start that met %d: %s", status, rec.Error)
-				}
-			})
-		})
-		for name, hook := range map[string]func(context.Context, *inspector.Task) error{
-			"hook": inspecttest.Patches, "power off": func(context.Context, *inspector.Task) error { return nil }} {
+// Ironic judges nothing for a minute: a conductor is restarted while its API answers, or a proxy has no
+// route to it. Starts wait, and so do callbacks, at each of their steps.
+func TestIronicThatDoesNotJudgeIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		all bool
+		err error
+	}{
+		"no conductor, to a PUT":   {false, noConductor(404)},
+		"no conductor, to a PATCH": {false, noConductor(400)},
+		"a proxy without a route":  {true, &ironic.Error{Status: 404, Message: "Ironic answered 404 Not Found"}},
+	} {
+		for _, step := range []string{"node", "boot", ironic.PowerReboot} {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
-				defer meets(o, time.Minute, noConductor(status))()
-				o.Hooks = []inspector.Hook{inspecttest.After("h", hook)}
+				defer fails(o, step, c.all, c.err)()
+				o.Accept(inspecttest.NodeA, inspecttest.MacA)
+				o.Work(func(*work.Pool) {
+					if rec := booted(o, inspecttest.NodeA); rec.State != introspection.NodeWaiting {
+						t.Errorf("no-verdict: start at %s, %s: %s", step, name, rec.Error)
+					}
+				})
+			})
+		}
+		for _, step := range []string{"node", "patch", ironic.PowerOff} {
+			inspecttest.InRig(t, func(o *inspecttest.Rig) {
+				o.Hooks = []inspector.Hook{inspecttest.After("patches", inspecttest.Patches)}
+				defer fails(o, step, c.all, c.err)()
 				if rec := o.Processed(2 * time.Hour); rec.Error != "" || rec.Delivered.Answer.Status != 200 {
-					t.Errorf("busy-is-no-verdict: %s that met %d: %q, %+v", name, status, rec.Error, rec.Delivered.Answer)
+					t.Errorf("no-verdict: callback at %s, %s: %q, %+v", step, name, rec.Error, rec.Delivered.Answer)
 				}
 			})
 		}
 	}
+}
+
+// A proxy that lets all but one thing through: that is judged as of a gateway.
+func TestProxyWithoutRouteToOneThing(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		defer fails(o, "no such call", false, nil)()
+		o.Ironic.Met("boot", &ironic.Error{Status: 404, Message: "no route"})
+		o.Accept(inspecttest.NodeA, inspecttest.MacA)
+		o.Work(func(*work.Pool) {
+			rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Minute)
+			if want := "Failed to set boot device to PXE: no route"; rec.Error != want {
+				t.Errorf("one-thing: %q, want %q", rec.Error, want)
+			}
+		})
+	})
 }
 
 // The conductor of one node does not come back: its introspection ends with its time, is tried seldom
@@ -80,7 +107,7 @@ func TestIronicWithoutConductorIsWaitedFor(t *testing.T) {
 func TestNodeWithoutConductorEndsWithItsTime(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		o.Conf.Workers, o.Conf.Timeout = 1, 10*time.Minute
-		defer meets(o, time.Hour, nil)()
+		defer fails(o, "no such call", false, nil)()
 		tries := 0
 		o.Ironic.On(func(_ context.Context, call string) error {
 			if call != "boot pxe "+inspecttest.NodeA {
@@ -105,7 +132,7 @@ func TestNodeWithoutConductorEndsWithItsTime(t *testing.T) {
 // A peer that stops gives a start back at once that waits for a busy Ironic.
 func TestStartThatMetABusyIronicIsGivenBack(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
-		defer meets(o, time.Hour, noConductor(404))()
+		defer fails(o, "boot", false, noConductor(404))()
 		q := o.Accept(inspecttest.NodeA, inspecttest.MacA)
 		var stopped time.Time
 		o.Work(func(*work.Pool) {
