@@ -140,8 +140,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Unjudged reports whether a call failed and Ironic has not judged what was asked: it could not be
-// spoken to from here, as where a proxy has no route to it, or it is Busy. The same call may succeed later, or from another peer. It is
-// false where the caller gave up.
+// spoken to from here, as where a proxy has no route to it, or it is Busy. The same call may succeed
+// later, or from another peer. It is false where the caller gave up.
 func Unjudged(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || errors.Is(err, ErrOutcomeUnknown) { // who can speak to Ironic does not know it either
@@ -157,11 +157,18 @@ func Unjudged(err error) bool {
 	}
 }
 
-// Busy reports whether an Ironic that is there has not judged a call, and will later. That it answers
-// other questions meanwhile says nothing of the call.
+// Busy reports whether an Ironic that is there has not judged a call, and will later: it lacks a
+// conductor that serves the node, or free workers of one, or takes no more calls for now. That it
+// answers other questions meanwhile says nothing of the call. A gateway's 503 is none of Ironic's.
 func Busy(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && noConductor(e.Status, e.Message)
+	switch {
+	case !ok, errors.Is(err, ErrNotSent): // Keystone said it
+		return false
+	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && e.Own:
+		return true
+	}
+	return noConductor(e.Status, e.Message)
 }
 
 // later reports whether an answer says that nothing was done, and that it may be soon: there is too

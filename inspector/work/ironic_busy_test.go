@@ -62,7 +62,9 @@ func TestIronicThatDoesNotJudgeIsWaitedFor(t *testing.T) {
 	}{
 		"no conductor, to a PUT":   {false, noConductor(404)},
 		"no conductor, to a PATCH": {false, noConductor(400)},
-		"a proxy without a route":  {true, &ironic.Error{Status: 404, Message: "Ironic answered 404 Not Found"}},
+		"no free workers": {false, &ironic.Error{Status: 503, Own: true,
+			Message: "Requested action cannot be performed due to lack of free conductor workers."}},
+		"a proxy without a route": {true, &ironic.Error{Status: 404, Message: "Ironic answered 404 Not Found"}},
 	} {
 		for _, step := range []string{"node", "boot", ironic.PowerReboot} {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
