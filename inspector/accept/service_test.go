@@ -71,7 +71,7 @@ func TestStartIsRefused(t *testing.T) {
 			func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 500, Message: "oops"}) }, 500,
 			"Ironic answered 500: oops"},
 		{"Ironic forbids", inspecttest.NodeA,
-			func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 403, Message: "no"}) }, 500,
+			func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 403, Own: true, Message: "no"}) }, 500,
 			"Ironic answered 403: no"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -49,7 +49,8 @@ type line struct {
 	timeout   time.Duration
 	login     string // where the credentials are configured
 	log       *slog.Logger
-	random    io.Reader // of the pauses between tries; nil: crypto/rand
+	doubted   atomic.Bool // a call was not judged: ping asks what wants credentials
+	random    io.Reader   // of the pauses between tries; nil: crypto/rand
 }
 
 // New returns the Ironic of conf. It reads the files that conf names and sends
@@ -107,12 +108,16 @@ func (c *Client) Close() { c.now.Load().transport.close() }
 // but 401 and 403, a 404 that is not Ironic's own, as of a proxy without a route
 // to it, and a login at Keystone that fails: then every call would
 // fail, here and perhaps not on other peers. Ironic shows its first page to
-// everybody, so a wrong password of http_basic is seen by the calls alone.
+// everybody, so after a call that was not judged, as with a wrong password of
+// http_basic, what wants credentials is asked until that is answered.
 func (c *Client) Ping(ctx context.Context) error { return c.now.Load().ping(ctx) }
 
 func (l *line) ping(ctx context.Context) error {
 	ctx = WithGuard(ctx, func() error { return nil })
 	ping := call{method: http.MethodGet}
+	if l.doubted.Load() {
+		ping.path = firstNode
+	}
 	ctx, cancel := within(ctx, min(l.timeout, pingTimeout))
 	defer cancel()
 	if _, err := l.sessions.Get(ctx); err != nil {
@@ -121,6 +126,9 @@ func (l *line) ping(ctx context.Context) error {
 	_, err := l.try(ctx, ping)
 	switch {
 	case err == nil:
+		if ping.path != "" {
+			l.doubted.Store(false)
+		}
 		return nil
 	case err.Status == http.StatusUnauthorized, err.Status == http.StatusForbidden,
 		err.Status == http.StatusNotFound && !err.Own:
@@ -156,7 +164,7 @@ func (k call) name() string { return k.method + " v1/" + k.path }
 func (l *line) inSession(ctx context.Context, k call) ([]byte, error) {
 	sc, err := l.sessions.Get(ctx)
 	if err != nil {
-		return nil, err
+		return nil, unsent{err}
 	}
 	raw, err := l.send(ctx, sc, k)
 	if !l.sessions.renewable || !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
@@ -164,7 +172,7 @@ func (l *line) inSession(ctx context.Context, k call) ([]byte, error) {
 	}
 	l.sessions.Drop(sc)
 	if sc, err = l.sessions.Get(ctx); err != nil {
-		return nil, err
+		return nil, unsent{err}
 	}
 	return l.send(ctx, sc, k)
 }

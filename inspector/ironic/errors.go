@@ -28,6 +28,11 @@ const (
 // credentials are configured.
 func describe(service, login, call string, err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
+		if errors.Is(err, ErrNotSent) && !errors.Is(known, ErrNotSent) {
+			kept := *known // others may have met the same login
+			kept.Err = unsent{cmp.Or(known.Err, ErrNotSent)}
+			return &kept
+		}
 		return known
 	}
 	if answer, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err); ok {

@@ -268,6 +268,9 @@ func TestCatalogue(t *testing.T) {
 			c.Keystone.Region, c.Endpoint = test.region, test.endpoint
 			client := dial(t, c)
 			_, err := client.Node(t.Context(), node1)
+			if err != nil && (!Unjudged(err) || Unknown(err)) {
+				t.Errorf("login-unknown: %v", err)
+			}
 			if (err == nil) != (test.want == "") || err != nil && !strings.HasPrefix(asIronic(t, err).Error(), test.want) {
 				t.Errorf("%v", err)
 			}

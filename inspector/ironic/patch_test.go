@@ -127,10 +127,12 @@ func TestFailedLoginLeavesNoOutcomeUnknown(t *testing.T) {
 	if Unknown(err) || !Unjudged(err) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("login-unknown: after a login without an answer: unknown %t, %v", Unknown(err), err)
 	}
-	refused := gophercloud.ErrUnexpectedResponseCode{Actual: http.StatusBadGateway}
-	err = fromKeystone("ironic.username", &keystone.Error{Call: "POST http://k/v3/auth/tokens", Err: refused})
-	if Unknown(err) || !Unjudged(err) || asIronic(t, err).Status != http.StatusBadGateway {
-		t.Errorf("login-unknown: after a login that met a gateway: unknown %t, %v", Unknown(err), err)
+	for _, status := range []int{401, 403, 404, 500, 502} {
+		refused := gophercloud.ErrUnexpectedResponseCode{Actual: status}
+		err = fromKeystone("ironic.username", &keystone.Error{Call: "POST http://k/v3/auth/tokens", Err: refused})
+		if Unknown(err) || !Unjudged(err) || Busy(err) || asIronic(t, err).Status != status {
+			t.Errorf("login-unknown: after a login that met %d: unknown %t, %v", status, Unknown(err), err)
+		}
 	}
 }
 

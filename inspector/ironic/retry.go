@@ -55,6 +55,9 @@ func (l *line) persist(ctx context.Context, k call) ([]byte, error) {
 		}
 		return again, last
 	})
+	if last != nil && Unjudged(last) {
+		l.doubted.Store(true)
+	}
 	var over *pace.EndedError
 	switch {
 	case err == nil:
@@ -114,7 +117,11 @@ func (l *line) try(ctx context.Context, k call) ([]byte, *Error) {
 	}
 	e := describe("Ironic", l.login, k.name(), err)
 	if ctx.Err() == nil && errors.Is(e.Err, context.DeadlineExceeded) {
+		sent := !errors.Is(e, ErrNotSent)
 		e.Err = tooLate(l.timeout) // the caller's context has not ended, and must not seem to
+		if !sent {
+			e.Err = unsent{e.Err}
+		}
 	}
 	return nil, e
 }

@@ -140,18 +140,22 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Unjudged reports whether a call failed and Ironic has not judged what was asked: it could not be
-// spoken to from here, as where a proxy has no route to it, or it is Busy. The same call may succeed
+// spoken to from here, as where a proxy has no route to it, it or Keystone refuses our login, or it is
+// Busy. The same call may succeed
 // later, or from another peer. It is false where the caller gave up.
 func Unjudged(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || errors.Is(err, ErrOutcomeUnknown) { // who can speak to Ironic does not know it either
 		return false
 	}
-	switch e.Status {
-	case 0:
+	if e.Status == 0 || errors.Is(err, ErrNotSent) { // by a login that failed
 		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
-	case http.StatusBadGateway, http.StatusGatewayTimeout:
+	}
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
+	case http.StatusForbidden:
+		return !e.Own // Ironic's policy judges the call
 	default:
 		return later(e.Status, e.Own, e.Message)
 	}

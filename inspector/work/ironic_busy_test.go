@@ -53,8 +53,8 @@ func booted(o *inspecttest.Rig, node string) introspection.Record {
 	return rec
 }
 
-// Ironic judges nothing for a minute: a conductor is restarted while its API answers, or a proxy has no
-// route to it. Starts wait, and so do callbacks, at each of their steps.
+// Ironic judges nothing for a minute: a conductor is restarted while its API answers, a proxy has no
+// route to it, or it, or Keystone, refuses this peer's login. Starts wait, and so do callbacks, at each of their steps.
 func TestIronicThatDoesNotJudgeIsWaitedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		all bool
@@ -65,6 +65,9 @@ func TestIronicThatDoesNotJudgeIsWaitedFor(t *testing.T) {
 		"no free workers": {false, &ironic.Error{Status: 503, Own: true,
 			Message: "Requested action cannot be performed due to lack of free conductor workers."}},
 		"a proxy without a route": {true, &ironic.Error{Status: 404, Message: "Ironic answered 404 Not Found"}},
+		"a refused password":      {true, &ironic.Error{Status: 401, Message: "Ironic refused the credentials"}},
+		"a failed login": {true, &ironic.Error{Status: 500, Message: "Keystone answered 500",
+			Err: ironic.ErrNotSent}},
 	} {
 		for _, step := range []string{"node", "boot", ironic.PowerReboot} {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
