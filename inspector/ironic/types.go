@@ -140,9 +140,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Unjudged reports whether a call failed and Ironic has not judged what was asked: it could not be
-// spoken to from here, as where a proxy has no route to it, it or Keystone refuses our login, or it is
-// Busy. The same call may succeed
-// later, or from another peer. It is false where the caller gave up.
+// spoken to from here, as where a proxy has no route to it, it or Keystone refuses our login, or it
+// is Busy. The same call may succeed later, or from another peer. It is false where the caller gave up.
 func Unjudged(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || errors.Is(err, ErrOutcomeUnknown) { // who can speak to Ironic does not know it either
