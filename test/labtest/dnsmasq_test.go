@@ -54,15 +54,7 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 	for _, p := range l.Peers {
 		p.serveBoot()
 	}
-	l.Eventually(electLimit, "a host has the floating IP", func() error {
-		for _, p := range l.Peers {
-			show := p.Host.Command("ip", "address", "show", "to", fmt.Sprint(pxeNet, floatingHost))
-			if out, err := show.Output(); len(out) > 0 {
-				return err
-			}
-		}
-		return errors.New("none has it")
-	})
+	l.awaitAddress()
 	client := l.net.Host(clientHost)
 	client.plug(PXE, client.pxe())
 	wire4, err := client.packets(PXE, unix.ETH_P_IP)
@@ -118,6 +110,20 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 			}
 		}
 	}
+}
+
+// awaitAddress waits until a host has the floating IP where machines boot.
+func (l *Lab) awaitAddress() {
+	l.t.Helper()
+	l.Eventually(electLimit, "a host has the floating IP", func() error {
+		for _, p := range l.Peers {
+			show := p.Host.Command("ip", "address", "show", "to", fmt.Sprint(pxeNet, floatingHost))
+			if out, err := show.Output(); len(out) > 0 {
+				return err
+			}
+		}
+		return errors.New("none has it")
+	})
 }
 
 // serveBoot starts dnsmasq with what the peer prints, and nothing else but
