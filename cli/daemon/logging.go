@@ -159,4 +159,7 @@ func (t journalTalk) Write(text []byte) (int, error) {
 }
 
 // NewLog is the log of a command that runs for long and has no configuration.
-func NewLog(t *term.Terminal) *slog.Logger { return newJournal(t.Err, config.Default().Log).logger }
+func NewLog(t *term.Terminal) *slog.Logger {
+	term.OutliveReaders()
+	return newJournal(t.Err, config.Default().Log).logger
+}

@@ -34,6 +34,7 @@ func Serve(t *term.Terminal, set *options.Set, exit func(int)) *cobra.Command {
 
 // serve runs a peer until a signal, or the peer itself, ends it.
 func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(int)) error {
+	term.OutliveReaders()
 	conf, err := set.LoadServable()
 	if err != nil {
 		return err

@@ -79,6 +79,7 @@ func parseWait(text string) (time.Duration, error) {
 }
 
 func runUnderLease(c *cobra.Command, t *term.Terminal, f *servers.Flags, r runFlags, command []string) error {
+	term.OutliveReaders() // its exit code says how the program ended
 	var err error
 	if r.lease.API, err = f.Options(); err != nil {
 		return err

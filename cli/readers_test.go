@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestVerbsOutliveTheirReaders: those that others rely on. Where one does not, this process dies of SIGPIPE.
+func TestVerbsOutliveTheirReaders(t *testing.T) {
+	t.Cleanup(func() { signal.Reset(syscall.SIGPIPE) })
+	for _, args := range [][]string{
+		{"serve", "--config", "/dev/null", "--data-dir", t.TempDir()}, {"elector"}, {"lease", "run", "a", "--", "true"},
+	} {
+		signal.Reset(syscall.SIGPIPE)
+		var out, talk bytes.Buffer
+		if code := Main(args, strings.NewReader(""), &out, &talk); code == 0 || talk.Len() == 0 {
+			t.Errorf("%v: exit %d, %s", args, code, &talk)
+		}
+		if err := writeToNoReader(t); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("verbs-outlive-their-readers: %v: %v", args, err)
+		}
+	}
+}
+
+// writeToNoReader writes to standard error, while that is a pipe whose reader is gone.
+func writeToNoReader(t *testing.T) error {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	r.Close()
+	stderr, err := unix.Dup(unix.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(stderr)
+	if err := unix.Dup3(int(w.Fd()), unix.Stderr, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, written := os.Stderr.WriteString("x")
+	if err := unix.Dup3(stderr, unix.Stderr, 0); err != nil {
+		t.Fatal(err)
+	}
+	return written
+}
