@@ -54,6 +54,8 @@ type Options struct {
 	Filter *firewallhost.Filter
 	// Recent has the newest lines of the log, for operators; nil: none are kept.
 	Recent *logs.Ring
+	// Stream takes the log to its readers; nil: nothing is known of them.
+	Stream *logs.Queue
 	// Limits are those of the API's server, and of the webhook's; nil: APILimits.
 	Limits *httpserver.Limits
 }

@@ -110,7 +110,7 @@ func (p *Peer) newSelf() *health.Self {
 				unread := p.texts.warnings(p.conf.Waiting())
 				return slices.Concat(p.conf.Warnings(), p.used.warnings(), unread, p.serving.userWarnings())
 			},
-			Ramdisks: p.serving.ramdisks.warnings},
+			Ramdisks: p.serving.ramdisks.warnings, Stream: p.opts.Stream},
 	}
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller,

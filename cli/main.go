@@ -151,7 +151,7 @@ func (p *program) addCommands(root *cobra.Command) {
 			[]*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, set)}},
 		{"leases", "Leases and elections for other programs:",
 			[]*cobra.Command{lease.Lease(t, set.APIServer),
-				lease.Elector(t, set.APIServer, func() *slog.Logger { return daemon.NewLog(t) })}},
+				lease.Elector(t, set.APIServer, func() (*slog.Logger, func()) { return daemon.NewLog(t) })}},
 		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set)}},
 		{"debugging", "Debugging, and about this program:",
 			[]*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},

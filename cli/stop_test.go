@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,8 +80,14 @@ func (p *processPeer) must(args ...string) string {
 func (p *processPeer) start() {
 	p.t.Helper()
 	p.log.Reset()
+	p.startLogging(&p.log)
+}
+
+// startLogging is start with another place for the log.
+func (p *processPeer) startLogging(to io.Writer) {
+	p.t.Helper()
 	p.serving = exec.Command("trivet", "serve")
-	p.serving.Env, p.serving.Dir, p.serving.Stderr = p.env, p.dir, &p.log
+	p.serving.Env, p.serving.Dir, p.serving.Stderr = p.env, p.dir, to
 	if err := p.serving.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (s *Self) hostWarnings(v fsm.View) []api.Warning {
 	all := slices.Concat(s.peerWarnings(v), s.More.Keys(v), s.More.Backups(), s.Door.warnings(v),
 		s.Address.warnings(s.Door.Address),
 		s.Kube.warnings(v), s.More.Components(), s.More.Receivers(), s.More.Configuration(), s.More.Ramdisks(),
-		diskWarnings(s.Ballast.State(), s.Facts.Directory))
+		logWarnings(s.More.Stream), diskWarnings(s.Ballast.State(), s.Facts.Directory))
 	for i := range all {
 		all[i].Hosts = []string{s.Members.Self.Name}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -60,6 +61,7 @@ type Warnings struct {
 	Receivers     func() []api.Warning
 	Configuration func() []api.Warning
 	Ramdisks      func() []api.Warning
+	Stream        *logs.Queue // of the log; nil: nothing is known of it
 }
 
 // Status is what this peer says of itself.

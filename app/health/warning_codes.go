@@ -27,7 +27,8 @@ func warningCodes() []string {
 		"floating_ip_unanswered", "former_member",
 		"former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "inspections_unread", "ironic_away",
 		"keystone_away",
-		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list",
+		"lease_table_near_full", "log_unread", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
+		"old_port_list",
 		"peer_silent", "peer_unreachable", "ramdisk_endpoint_away", "ramdisks_refused", "receiver_behind", "refuses_to_lead",
 		"reload_needed", "restart_needed", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "two_voters",
 		"useless_options",
@@ -42,8 +43,8 @@ func degrades(code string) bool {
 	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full",
 		"failover_api_silent", "failover_left_open", "failover_no_vote",
 		"failover_stuck", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_silent", "haconfig_api_silent",
-		"inspections_unread", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
-		"old_port_list", "peer_silent", "peer_unreachable", "ramdisk_endpoint_away",
+		"inspections_unread", "ironic_away", "keystone_away", "log_unread", "no_leader", "no_margin", "no_peer_may_lead",
+		"no_port_list", "old_port_list", "peer_silent", "peer_unreachable", "ramdisk_endpoint_away",
 		"ramdisks_refused", "refuses_to_lead", "rules_not_programmed", "single_peer_may_lead",
 		"sync_suspicion", "useless_options":
 		return true

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cli/term"
@@ -24,19 +25,20 @@ type journal struct {
 	level  slog.LevelVar
 	json   atomic.Bool
 	logger *slog.Logger
-	recent *logs.Ring // the newest lines, for operators; nil: they are not kept
+	recent *logs.Ring  // the newest lines, for operators; nil: they are not kept
+	queue  *logs.Queue // to the stream, whose reader may have stopped
 
 	mu      sync.Mutex
-	line    bytes.Buffer // the line that is being written
-	out     io.Writer
-	systemd bool // out is systemd's journal, which has times of its own and reads priorities
+	line    bytes.Buffer // the line that is being formatted
+	systemd bool         // the stream is systemd's journal, which has times of its own and reads priorities
 }
 
 func newJournal(w io.Writer, c config.Log) *journal {
-	j := &journal{out: w}
+	j := new(journal)
 	if t, ok := w.(journalTalk); ok {
-		j.out, j.systemd = t.journal, true
+		w, j.systemd = t.journal, true
 	}
+	j.queue = logs.NewQueue(w, j.lost)
 	o := &slog.HandlerOptions{Level: &j.level}
 	form := either{text: slog.NewTextHandler(&j.line, o), json: slog.NewJSONHandler(&j.line, o), to: j}
 	j.logger = slog.New(logs.Requests(form))
@@ -65,7 +67,7 @@ func (j *journal) set(c config.Log) {
 }
 
 // write formats a record with h, which writes to j.line, and passes the line
-// on. The line reaches operators even where the output takes none.
+// on. The line reaches operators even where the stream takes none.
 func (j *journal) write(ctx context.Context, made logs.Request, r slog.Record, h slog.Handler) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -77,12 +79,59 @@ func (j *journal) write(ctx context.Context, made logs.Request, r slog.Record, h
 	if j.recent != nil {
 		j.recent.Add(logs.LineOf(ctx, made, r, line))
 	}
-	if j.systemd {
-		line = append([]byte(logs.Priority(r.Level)), untimed(line)...)
-	}
-	_, err := j.out.Write(line)
-	return err
+	j.queue.Add(j.framed(r.Level, line))
+	return nil
 }
+
+// framed is a line as the stream wants it.
+func (j *journal) framed(level slog.Level, line []byte) []byte {
+	if !j.systemd {
+		return line
+	}
+	return append([]byte(logs.Priority(level)), untimed(line)...)
+}
+
+// lost is the line in the place of those that the stream did not take.
+func (j *journal) lost(lines uint64) []byte {
+	var line bytes.Buffer
+	var form slog.Handler = slog.NewTextHandler(&line, nil)
+	if j.json.Load() {
+		form = slog.NewJSONHandler(&line, nil)
+	}
+	slog.New(form).Warn("write log failed, lines lost", "lines", lines)
+	return j.framed(slog.LevelWarn, line.Bytes())
+}
+
+// lastWords bounds how long the end of a process waits for the stream to take what was said.
+const lastWords = time.Second
+
+// flush waits for the stream, at the end.
+func (j *journal) flush() { j.queue.Flush(lastWords) }
+
+// talkOn returns what takes the place of w, which the journal was made for: what is said comes
+// behind the lines that were logged before, and waits no longer than lastWords.
+func (j *journal) talkOn(w io.Writer) io.Writer {
+	if t, ok := w.(journalTalk); ok {
+		return journalTalk{j.talkOn(t.journal)}
+	}
+	return talk{w, j}
+}
+
+// talk is what a daemon says. It writes where w would, through the queue.
+type talk struct {
+	w    io.Writer
+	last *journal
+}
+
+// Write implements io.Writer. It never fails: the journal knows what is wrong with the stream.
+func (t talk) Write(text []byte) (int, error) {
+	t.last.queue.Add(text)
+	t.last.flush()
+	return len(text), nil
+}
+
+// Behind is for term, which asks whether this is a terminal.
+func (t talk) Behind() io.Writer { return t.w }
 
 // untimed takes the time off a line of text, which begins with it. An object of
 // JSON keeps it.
@@ -158,8 +207,10 @@ func (t journalTalk) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// NewLog is the log of a command that runs for long and has no configuration.
-func NewLog(t *term.Terminal) *slog.Logger {
+// NewLog is the log of a command that runs for long and has no configuration. Its end calls flush.
+func NewLog(t *term.Terminal) (log *slog.Logger, flush func()) {
 	term.OutliveReaders()
-	return newJournal(t.Err, config.Default().Log).logger
+	j := newJournal(t.Err, config.Default().Log)
+	t.Err = j.talkOn(t.Err)
+	return j.logger, j.flush
 }

@@ -51,6 +51,7 @@ func TestJournalGetsPrioritiesAndNoSecondTime(t *testing.T) {
 	log.Info("b")
 	log.Warn("c", "peer", "h2")
 	log.Error("d\ne")
+	j.flush()
 	want := "<7>level=DEBUG msg=a host=h1\n<6>level=INFO msg=b host=h1\n<4>level=WARN msg=c host=h1 peer=h2\n<3>level=ERROR msg=\"d\\ne\" host=h1\n"
 	if got := read(); got != want {
 		t.Errorf("journal-priorities: the journal got\n%swant\n%s", got, want)
@@ -79,7 +80,9 @@ func TestKeptLinesKnowTheirRequest(t *testing.T) {
 
 func TestJournalKeepsJSONWhole(t *testing.T) {
 	read, w, stream := journalPipe(t)
-	newJournal(TalkOn(w, stream), config.Log{Level: "info", Format: config.LogJSON}).logger.Warn("c")
+	j := newJournal(TalkOn(w, stream), config.Log{Level: "info", Format: config.LogJSON})
+	j.logger.Warn("c")
+	j.flush()
 	var line map[string]any
 	text, ok := strings.CutPrefix(read(), "<4>")
 	if err := json.Unmarshal([]byte(text), &line); err != nil || !ok || line["time"] == nil {
@@ -92,6 +95,7 @@ func TestFilesAndTerminalsGetPlainLines(t *testing.T) {
 	read, w, stream := journalPipe(t)
 	j := newJournal(TalkOn(w, "1"+stream), config.Log{Level: "info", Format: config.LogText})
 	j.logger.InfoContext(logs.WithRequest(t.Context(), logs.Request{ID: "req-1"}), "a")
+	j.flush()
 	if got := read(); !regexp.MustCompile(`^time=\S+ level=INFO msg=a request_id=req-1\n$`).MatchString(got) {
 		t.Errorf("logged %s", got)
 	}
@@ -104,6 +108,7 @@ func TestLevelAndFormChangeWhileTheLogIsWritten(t *testing.T) {
 	log.Info("a")
 	j.set(config.Log{Level: "info", Format: config.LogJSON})
 	log.Info("b")
+	j.flush()
 	if got := out.String(); strings.Contains(got, "msg=a") || !strings.Contains(got, `"msg":"b","host":"h1"`) {
 		t.Errorf("logged %s", got)
 	}

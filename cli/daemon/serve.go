@@ -40,6 +40,8 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 		return err
 	}
 	journal := newJournal(t.Err, conf.Log)
+	t.Err = journal.talkOn(t.Err)
+	defer journal.flush()
 	if err := journal.keepLines(t.Random); err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random,
 		Exit: func(code int, why error) { exitNow(t, exit, code, why) },
-		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent,
+		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent, Stream: journal.queue,
 	})
 	if err != nil {
 		return startError(err)

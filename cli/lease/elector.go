@@ -53,8 +53,10 @@ type electorFlags struct {
 	mirror              []string
 }
 
-// Elector is 'trivet elector'. newLog makes the log that the candidate writes.
-func Elector(t *term.Terminal, local func(login bool) (string, error), newLog func() *slog.Logger) *cobra.Command {
+// Elector is 'trivet elector'. newLog makes the log that the candidate
+// writes, and what its end waits for.
+func Elector(t *term.Terminal, local func(login bool) (string, error),
+	newLog func() (log *slog.Logger, flush func())) *cobra.Command {
 	var f electorFlags
 	c := &cobra.Command{
 		Use:   "elector --election NAME",
@@ -82,7 +84,11 @@ func Elector(t *term.Terminal, local func(login bool) (string, error), newLog fu
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "--mirror: kubeconfig of the cluster")
 	flags.BoolVar(&f.inCluster, "use-cluster-credentials", false, "--mirror: the cluster whose pod this is")
 	unusedFlags(flags)
-	c.RunE = func(c *cobra.Command, _ []string) error { return elect(c.Context(), t, f, newLog()) }
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		log, flush := newLog()
+		defer flush()
+		return elect(c.Context(), t, f, log)
+	}
 	return c
 }
 

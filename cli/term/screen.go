@@ -45,6 +45,8 @@ func fileOf(w any) *os.File {
 		return w
 	case *screen:
 		return w.File
+	case interface{ Behind() io.Writer }: // what a daemon says passes a queue
+		return fileOf(w.Behind())
 	}
 	return nil
 }
