@@ -34,7 +34,8 @@ func unreadPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// TestPeerOutlivesItsLog: a peer leads on while its log is not read, and once its reader is gone; it says so, and ends in order.
+// TestPeerOutlivesItsLog: a peer leads on while its log is not read, and once its reader is gone; it says so, and
+// ends in order.
 func TestPeerOutlivesItsLog(t *testing.T) {
 	p := newProcessPeer(t, "h1")
 	p.must("init", "-q")

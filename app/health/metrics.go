@@ -84,8 +84,7 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 		return float64(s.Renewal.Credentials().Leaf.NotAfter.Unix())
 	})
 	registerDisk(f, s.Ballast)
-	f.counter("log_lines_lost_total", "Lines of this peer's log that standard error did not take.",
-		func() float64 { return float64(s.More.Stream.Lost()) })
+	registerLog(f, s.More.Stream)
 	f.Gauge("ca_expiry_timestamp_seconds", "When the cluster's CA ends, Unix time.", func() float64 {
 		return float64(s.Renewal.Credentials().CA.NotAfter.Unix())
 	})

@@ -20,30 +20,31 @@ const (
 var errSlow = errors.New("it takes fewer lines than are logged")
 
 // Queue writes lines, in the order in which they came, to a stream that may block or fail: no
-// caller waits for its reader. Lines that find no room, or fail, are lost; they are counted,
-// and the stream is told once it takes lines again. Methods may be called concurrently; of a
-// nil Queue Lost and Fault know nothing.
+// caller waits for its reader. Lines that find no room, or fail, are lost; they are counted, and
+// a line in their place says so once the stream takes lines again. Methods may be called
+// concurrently; of a nil Queue Lost and Fault know nothing.
 type Queue struct {
 	to   io.Writer
 	tell func(lost uint64) []byte // the line that tells of them
 
 	mu      sync.Mutex
 	waiting []queuedLine
-	size    int           // of waiting and of the line that is being written, in bytes
-	gap     uint64        // lines that were lost after the newest of waiting
-	untold  uint64        // lines that were lost before the oldest
-	idle    chan struct{} // closed by the goroutine that writes when it ends; nil: there is none
-	began   time.Time     // when the present write began; zero: there is none
-	inVain  bool          // Flush has waited for the present write for as long as it may
-	fault   error         // of the newest write
+	size    int       // of waiting and of the line that is being written, in bytes
+	gap     uint64    // lines that were lost after the newest of waiting
+	untold  uint64    // lines that were lost before the oldest
+	writing bool      // a goroutine does
+	began   time.Time // when the present write began; zero: there is none
+	inVain  bool      // Flush has waited for the present write for as long as it may
+	fault   error     // of the newest write
 	lost    uint64
 	lostAt  time.Time // the newest of them
 }
 
-// queuedLine is one that waits.
+// queuedLine is one that waits, or the end of those that Flush waits for.
 type queuedLine struct {
 	text []byte
-	gap  uint64 // lines that were lost just before it
+	gap  uint64        // lines that were lost just before it
+	end  chan struct{} // closed by the goroutine that writes; nil: it is a line
 }
 
 // NewQueue returns a queue to a stream, which nothing else may write to.
@@ -59,11 +60,11 @@ func (q *Queue) Add(text []byte) {
 		q.lose()
 		return
 	}
-	q.waiting = append(q.waiting, queuedLine{bytes.Clone(text), q.gap})
+	q.waiting = append(q.waiting, queuedLine{text: bytes.Clone(text), gap: q.gap})
 	q.size += cost
 	q.gap = 0
-	if q.idle == nil {
-		q.idle = make(chan struct{})
+	if !q.writing {
+		q.writing = true
 		go q.drain() // Flush waits for it, within bounds: the stream may never take its line
 	}
 }
@@ -83,7 +84,12 @@ func (q *Queue) drain() {
 			q.waiting[0] = queuedLine{} // else the slice below holds it
 			q.waiting = q.waiting[1:]
 			q.untold += line.gap
-			if q.tellLost() {
+			knows := q.tellLost()
+			if line.end != nil {
+				close(line.end)
+				continue
+			}
+			if knows {
 				q.write(line.text)
 			}
 			q.size -= len(line.text) + lineCost
@@ -98,8 +104,7 @@ func (q *Queue) drain() {
 		}
 		q.tellLost() // while the lock is given back there, lines may come
 	}
-	close(q.idle)
-	q.waiting, q.idle = nil, nil
+	q.waiting, q.writing = nil, false
 }
 
 // tellLost tells of the lines that are missing at this point. It reports whether the stream knows.
@@ -122,19 +127,21 @@ func (q *Queue) write(text []byte) {
 	q.began, q.inVain, q.fault = time.Time{}, false, err
 }
 
-// Flush waits until the stream has what was added, for at most limit. Of a write that one call
-// has waited for in vain no other waits: a process that ends says several things.
+// Flush waits until the stream has what was added before, for at most limit. For a write that
+// one call has waited for in vain no other waits: a process that ends says several things.
 func (q *Queue) Flush(limit time.Duration) {
 	q.mu.Lock()
-	idle, inVain := q.idle, q.inVain
-	q.mu.Unlock()
-	if idle == nil || inVain {
+	if !q.writing || q.inVain {
+		q.mu.Unlock()
 		return
 	}
+	end := make(chan struct{})
+	q.waiting, q.gap = append(q.waiting, queuedLine{gap: q.gap, end: end}), 0
+	q.mu.Unlock()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
-	case <-idle:
+	case <-end:
 	case <-late.C:
 		q.mu.Lock()
 		q.inVain = !q.began.IsZero()

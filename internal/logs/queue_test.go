@@ -15,6 +15,7 @@ import (
 type pipe struct {
 	full  chan struct{} // has one while its reader has stopped; never closed
 	gone  error
+	then  func() // for each line
 	wrote []string
 }
 
@@ -24,7 +25,9 @@ func (p *pipe) Write(text []byte) (int, error) {
 	if p.gone != nil {
 		return 0, p.gone
 	}
-	p.wrote = append(p.wrote, string(text))
+	if p.wrote = append(p.wrote, string(text)); p.then != nil {
+		p.then()
+	}
 	return len(text), nil
 }
 
@@ -99,7 +102,7 @@ func TestQueueTellsAtItsEnd(t *testing.T) {
 		p.full <- struct{}{}
 		addAll(q, hundreds(0, 10_000))
 		<-p.full
-		q.Flush(time.Second)
+		synctest.Wait()
 		if last := p.wrote[len(p.wrote)-1]; last != fmt.Sprintf("lost %d\n", q.Lost()) {
 			t.Errorf("lost-lines-are-told: the last line is %q", last)
 		}
@@ -124,6 +127,32 @@ func TestQueueOutlivesItsReader(t *testing.T) {
 		if want := append([]string{"lost 5\n"}, hundreds(5, 7)...); !slices.Equal(p.wrote, want) {
 			t.Errorf("lost-lines-are-told: wrote %q", p.wrote)
 		}
+	})
+}
+
+// TestFlushWaitsForEarlierLines alone: a busy log may never be empty.
+func TestFlushWaitsForEarlierLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, q := newQueue()
+		p.full <- struct{}{}
+		addAll(q, hundreds(0, 2))
+		began, flushed := time.Now(), make(chan time.Duration, 1)
+		go func() {
+			q.Flush(time.Minute)
+			flushed <- time.Since(began)
+		}()
+		synctest.Wait()
+		p.then = func() { // each line takes a second, and another one comes
+			if len(p.wrote) < 10 {
+				addAll(q, hundreds(2, 3))
+			}
+			time.Sleep(time.Second) // in a bubble
+		}
+		<-p.full
+		if took := <-flushed; took != 2*time.Second {
+			t.Errorf("last-words-are-bounded: two lines took %v", took)
+		}
+		time.Sleep(time.Minute) // in a bubble
 	})
 }
 
