@@ -18,7 +18,7 @@ func TestLogThatNobodyReadsIsTold(t *testing.T) {
 	if logWarnings(nil) != nil {
 		t.Error("a peer that knows nothing of its log warns of it")
 	}
-	stream := logs.NewQueue(noReader{}, nil)
+	stream := logs.NewQueue(noReader{}, func(uint64) []byte { return nil })
 	if w := logWarnings(stream); w != nil {
 		t.Errorf("log-unread-is-told: before the first line: %v", w)
 	}
