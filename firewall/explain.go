@@ -231,7 +231,7 @@ func idleText(v fsm.View, mac string) string {
 	}
 	for _, node := range v.NodesByMAC(mac) {
 		if len(nodes) > 0 && !slices.Contains(nodes, node) {
-			texts = append(texts, fmt.Sprintf("node %s was started with it, and Ironic has given it to another node since", node))
+			texts = append(texts, fmt.Sprintf("node %s was started with it, but it is another node's since", node))
 		}
 	}
 	if texts == nil {

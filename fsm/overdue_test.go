@@ -53,7 +53,8 @@ func TestOverdueIntrospectionsEndWithALeadership(t *testing.T) {
 			rec, _ := r.view().Record(nodeA)
 			queued := len(r.view().QueueOf(nodeA))
 			if rec.State.Active() == c.ends || c.ends && (queued > 0 || rec.FinishedMillis != r.wall) {
-				t.Errorf("overdue-ends: it is %v, with %d requests, ended at %d of %d", rec.State, queued, rec.FinishedMillis, r.wall)
+				t.Errorf("overdue-ends: it is %v, with %d requests, ended at %d of %d", rec.State, queued, rec.FinishedMillis,
+					r.wall)
 			}
 			if r.view().Introspecting() == c.ends || r.view().Allowed(macN(1)) == c.ends {
 				t.Errorf("overdue-shut: its machine is let in: %t, the pass rule may be open: %t", r.view().Allowed(macN(1)),

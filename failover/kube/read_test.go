@@ -37,7 +37,9 @@ func TestNodeFromTheStorage(t *testing.T) {
 // A proxy without a route to the API server answers 404 as well: it does not know whether a Node is gone.
 func TestProxysNotFoundIsNoNodeGone(t *testing.T) {
 	c, s := openOn(t)
-	page := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "default backend - 404", http.StatusNotFound) }
+	page := func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "default backend - 404", http.StatusNotFound)
+	}
 	s.on("GET /api/v1/nodes/worker-1", page)
 	s.on("GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", page)
 	s.on("DELETE /api/v1/namespaces/ns/pods/p", page)
