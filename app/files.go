@@ -189,18 +189,21 @@ func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config, also fu
 
 // use is use of a file whose file system may hang.
 func (w *fileWatch) use(f config.File) error {
+	w.mu.Lock()
 	if w.looks == nil {
 		w.looks = make(map[string]*bounds.Calls)
 	}
 	if w.looks[f.Path] == nil {
 		w.looks[f.Path] = new(bounds.Calls)
 	}
+	look := w.looks[f.Path]
+	w.mu.Unlock()
 	try := use
 	if w.try != nil {
 		try = w.try
 	}
 	var fault error
-	if err := w.looks[f.Path].Do(bounds.FileLimit, func() { fault = try(f) }); err != nil {
+	if err := look.Do(bounds.FileLimit, func() { fault = try(f) }); err != nil {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
 	return fault

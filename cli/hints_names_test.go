@@ -65,7 +65,7 @@ func (d *documented) known(at, key string) {
 	first, _, _ := strings.Cut(key, ".")
 	sections := config.Sections()
 	if !slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == first }) ||
-		slices.Contains([]string{".md", ".json", ".txt", ".db", ".key"}, filepath.Ext(key)) ||
+		slices.Contains([]string{".md", ".json", ".txt", ".db", ".key", ".service"}, filepath.Ext(key)) ||
 		// names of events, what was an option, and the group of Cluster API
 		slices.Contains([]string{"inspection.ramdisk", "haconfig.kubeconfig", "cluster.x"}, key) {
 		return

@@ -17,7 +17,8 @@ import (
 func TestVerbsOutliveTheirReaders(t *testing.T) {
 	t.Cleanup(func() { signal.Reset(syscall.SIGPIPE) })
 	for _, args := range [][]string{
-		{"elector"}, {"lease", "run", "a", "--", "true"}, {"serve", "--config", "/dev/null", "--data-dir", t.TempDir()},
+		{"elector"}, {"lease", "run", "a", "--server", "://", "--", "true"},
+		{"serve", "--config", "/dev/null", "--data-dir", t.TempDir()},
 	} {
 		signal.Reset(syscall.SIGPIPE)
 		var out, talk bytes.Buffer
@@ -32,7 +33,8 @@ func TestVerbsOutliveTheirReaders(t *testing.T) {
 	}
 }
 
-// writeToNoReader writes to standard error, while that is a pipe whose reader is gone.
+// writeToNoReader writes to standard error, which go test may have made standard output, while that is a pipe whose
+// reader is gone.
 func writeToNoReader(t *testing.T) error {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -41,16 +43,17 @@ func writeToNoReader(t *testing.T) error {
 	}
 	defer w.Close()
 	r.Close()
-	stderr, err := unix.Dup(unix.Stderr)
+	fd := int(os.Stderr.Fd())
+	kept, err := unix.Dup(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(stderr)
-	if err := unix.Dup3(int(w.Fd()), unix.Stderr, 0); err != nil {
+	defer unix.Close(kept)
+	if err := unix.Dup3(int(w.Fd()), fd, 0); err != nil {
 		t.Fatal(err)
 	}
 	_, written := os.Stderr.WriteString("x")
-	if err := unix.Dup3(stderr, unix.Stderr, 0); err != nil {
+	if err := unix.Dup3(kept, fd, 0); err != nil {
 		t.Fatal(err)
 	}
 	return written

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,12 +55,12 @@ func TestReloadOfAShareThatHangs(t *testing.T) {
 		first, next := config.Default(), config.Default()
 		next.Log.Level = "debug"
 		share := make(chan struct{})
-		prepares := 0
+		var prepares atomic.Int32
 		c := &Configuration{
 			Load: func() (config.Config, error) { return next, nil }, Logger: slog.New(slog.DiscardHandler),
 			Rewritten: func(config.Config) ([]string, []error) { return nil, []error{bounds.ErrHangs} },
 			Prepare: func(config.Config, []string) ([]func(), error) {
-				if prepares++; prepares <= 2 {
+				if prepares.Add(1) <= 2 {
 					<-share
 				}
 				return nil, nil

@@ -104,7 +104,8 @@ func (j judge) wait(kind, subject, name, what string) api.Wait {
 }
 
 // frozen is why a limit in cluster time is not told.
-const frozen = "no time runs while no peer leads; what is left of its time begins with the next leader"
+const frozen = "no time runs while no peer leads; what is left of its time begins with the next leader, " +
+	"who ends an introspection that is over by the clock"
 
 // limit says until when a wait lasts, in cluster time; then, if it is not "", what happens.
 func (j judge) limit(w *api.Wait, at fsm.Time, then string) {
