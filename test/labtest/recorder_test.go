@@ -288,6 +288,14 @@ func (l *recorderLab) killedMeanwhile() {
 	l.Eventually(growLimit, "the file stands in the log", func() error { return l.did(before, m, "fetched") })
 	before.Kill9()
 	next := l.WaitLeader()
+	// Until then the kernel of the killed one may let it in, and what it is sent by one host no other hears.
+	l.Eventually(growLimit, "the next leader has PXE open", func() error {
+		f, err := next.filter()
+		if err == nil && !f.Door.Open {
+			err = errors.New("it is shut")
+		}
+		return err
+	})
 	b.as(iana.EFI_X86_64, true).leases("")
 	l.must(b.fetches(pxe.ScriptName, whole))
 	l.Eventually(growLimit, "the track goes on, with a gap", func() error {
