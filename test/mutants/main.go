@@ -98,8 +98,8 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		return showFault(ctx, r, *fault, mutants, stdout, stderr)
 	}
 	if *size > 0 {
-		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}
-		return s.run(ctx, strings.Split(*of, ","), *size, *seed, *list, stdout, stderr)
+		s := newSampler(r, *own, strings.Split(*of, ","))
+		return s.run(ctx, *size, *seed, *list, stdout, stderr)
 	}
 	mutants, err = choose(mutants, *pattern, *part)
 	if err != nil {

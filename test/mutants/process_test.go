@@ -159,6 +159,36 @@ func TestSampleIsJudged(t *testing.T) {
 	}
 }
 
+// TestChosenTestsJudgeAlike: the verdicts are those of all tests where a fault is judged by the
+// tests alone that execute it.
+func TestChosenTestsJudgeAlike(t *testing.T) {
+	root, err := filepath.Abs("testdata/sampled")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{root: root, timeout: time.Minute, relinker: newRelinker(root, t.TempDir())}
+	s := newSampler(r, false, []string{"door"})
+	s.narrow = 0
+	var out, errs bytes.Buffer
+	if code := s.run(t.Context(), 1000, 1, false, &out, &errs); code != 0 ||
+		!strings.Contains(out.String(), "3 of 13 caught (23.1 %); 1 do not compile") {
+		t.Errorf("exit %d:\n%s%s", code, &out, &errs)
+	}
+	all, err := generate(root, s.dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		want := "^()$"
+		if f.line == 24 {
+			want = "^(TestEnter)$"
+		}
+		if of, _, err := s.chosen(t.Context(), stage{pkg: f.pkg(), run: "."}, f); err != nil || of.run != want {
+			t.Errorf("%s is judged by %q (%v), want %q", f.at(), of.run, err, want)
+		}
+	}
+}
+
 // TestSampleWithoutABaseline: what the tests say of a fault means nothing where they
 // fail without it.
 func TestSampleWithoutABaseline(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -64,13 +65,25 @@ const (
 	limitLeast  = 20 * time.Second
 )
 
+// worthNarrowing is how long a run takes of whose tests those alone judge a fault that execute
+// it: to find these costs as much as some runs.
+const worthNarrowing = 5 * time.Second
+
 // sampler judges faults by the tests of their packages, and by those named above.
 type sampler struct {
 	*runner
-	own bool // by a package's own tests alone
+	own    bool          // by a package's own tests alone
+	narrow time.Duration // how long a run takes of whose tests only some judge a fault
+	dirs   []string      // what the faults are taken of
 
-	mu   sync.Mutex
-	took map[string]func() (time.Duration, error) // of each run of tests, without a fault
+	mu       sync.Mutex
+	took     map[string]func() (time.Duration, error) // of each run of tests, without a fault
+	recorded map[string]func() (coverage, error)      // by package of the tests; each made once
+}
+
+func newSampler(r *runner, own bool, dirs []string) *sampler {
+	return &sampler{runner: r, own: own, narrow: worthNarrowing, dirs: dirs,
+		took: make(map[string]func() (time.Duration, error)), recorded: make(map[string]func() (coverage, error))}
 }
 
 // sample chooses n of the faults; the same seed chooses the same ones of the same
@@ -87,15 +100,15 @@ func sample(all []fault, n int, seed uint64) []fault {
 }
 
 // run chooses from the faults of the directories, and lists or judges them.
-func (s *sampler) run(ctx context.Context, dirs []string, n int, seed uint64, list bool, stdout, stderr io.Writer) int {
-	all, err := generate(s.root, dirs)
+func (s *sampler) run(ctx context.Context, n int, seed uint64, list bool, stdout, stderr io.Writer) int {
+	all, err := generate(s.root, s.dirs)
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
 		return 2
 	}
 	chosen := sample(all, n, seed)
 	if len(chosen) == 0 {
-		fmt.Fprintf(stderr, "error: nothing to mutate in %s\n", strings.Join(dirs, ", "))
+		fmt.Fprintf(stderr, "error: nothing to mutate in %s\n", strings.Join(s.dirs, ", "))
 		return 2
 	}
 	fmt.Fprintf(stdout, "%d of %d generated mutants, seed %d\n", len(chosen), len(all), seed)
@@ -136,9 +149,9 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 // what they take without it. A run that ends by that counts where they are as fast as ever, and
 // is made once more where the machine has become slower since they were measured.
 func (s *sampler) judgeBy(ctx context.Context, of stage, f fault, source []byte) (verdict, error) {
+	of, took, err := s.chosen(ctx, of, f)
 	m := of.mutant()
 	m.File, m.Args = f.file, append([]string{"-failfast"}, m.Args...)
-	took, err := s.duration(ctx, of)
 	for err == nil {
 		output, failed := s.test(ctx, m, source, limitLeast+limitFactor*took)
 		switch {
@@ -157,6 +170,31 @@ func (s *sampler) judgeBy(ctx context.Context, of stage, f fault, source []byte)
 		}
 	}
 	return verdict{}, err
+}
+
+// chosen returns the tests of a stage that a fault is judged by, and how long they take without
+// it: all, or of a long run those that execute it.
+func (s *sampler) chosen(ctx context.Context, of stage, f fault) (stage, time.Duration, error) {
+	took, err := s.duration(ctx, of)
+	if err != nil || took < s.narrow || strings.HasSuffix(of.pkg, "...") {
+		return of, took, err
+	}
+	functions, err := f.functions(s.root)
+	if err != nil || len(functions) == 0 {
+		return of, took, err
+	}
+	s.mu.Lock()
+	record, known := s.recorded[of.pkg]
+	if !known {
+		record = sync.OnceValues(func() (coverage, error) { return s.record(ctx, of, s.dirs) })
+		s.recorded[of.pkg] = record
+	}
+	s.mu.Unlock()
+	all, err := record()
+	if err != nil {
+		return stage{}, 0, err
+	}
+	return all.narrowed(of, functions)
 }
 
 // timedOut is what a program of tests says that ends by its time limit.
@@ -179,9 +217,13 @@ func (s *sampler) duration(ctx context.Context, of stage) (time.Duration, error)
 }
 
 // measure makes a run of tests without a fault, which must pass, and returns how long that
-// takes, with their build.
+// takes; their program is built before.
 func (s *sampler) measure(ctx context.Context, of stage) (time.Duration, error) {
-	m, start := of.mutant(), time.Now()
+	m := of.mutant()
+	if _, err := s.relinker.program(ctx, m.Package); err != nil && !errors.Is(err, errNotRelinked) {
+		return 0, err
+	}
+	start := time.Now()
 	output, err := s.test(ctx, m, nil, s.timeout)
 	switch {
 	case err != nil:
