@@ -57,7 +57,8 @@ func main() {
 func run(ctx context.Context, args []string, root string, mutants []Mutant, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
+	pattern := flags.String("run", "",
+		"judge only the mutants whose name, or of a sample whose place, matches this `regexp`")
 	part := flags.String("part", "0/1", "judge only the `K/N`th part: every Nth mutant, from the Kth on")
 	base := flags.String("changed", "",
 		"judge only the mutants whose file, test's package or row changed between this `commit` and the working tree")
@@ -99,7 +100,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	}
 	if *size > 0 {
 		s := newSampler(r, *own, strings.Split(*of, ","))
-		return s.run(ctx, *size, *seed, *list, stdout, stderr)
+		return s.run(ctx, *size, *seed, *pattern, *list, stdout, stderr)
 	}
 	mutants, err = choose(mutants, *pattern, *part)
 	if err != nil {

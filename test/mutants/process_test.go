@@ -143,6 +143,7 @@ func TestSampleIsJudged(t *testing.T) {
 		&errs); code != 0 {
 		t.Fatalf("exit %d:\n%s%s", code, &out, &errs)
 	}
+	judged := out.String()
 	for _, want := range []string{
 		"14 of 14 generated mutants, seed 1",
 		"3 of 13 caught (23.1 %); 1 do not compile",
@@ -152,7 +153,12 @@ func TestSampleIsJudged(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}
 	}
-	for line := range strings.SplitSeq(out.String(), "\n") {
+	out.Reset()
+	if code := run(t.Context(), []string{"-sample=1000", "-of=door", "-run=:36$", "-list"}, "testdata/sampled", nil, &out,
+		&errs); code != 0 || strings.Count(out.String(), "door/door.go:") != 3 {
+		t.Errorf("the mutants of a line: exit %d:\n%s%s", code, &out, &errs)
+	}
+	for line := range strings.SplitSeq(judged, "\n") {
 		if tested := strings.HasPrefix(line, "door/door.go:24 "); tested && !strings.Contains(line, string(caught)) {
 			t.Errorf("a tested refusal was not caught: %s", line)
 		}
@@ -170,7 +176,7 @@ func TestChosenTestsJudgeAlike(t *testing.T) {
 	s := newSampler(r, false, []string{"door"})
 	s.narrow = 0
 	var out, errs bytes.Buffer
-	if code := s.run(t.Context(), 1000, 1, false, &out, &errs); code != 0 ||
+	if code := s.run(t.Context(), 1000, 1, "", false, &out, &errs); code != 0 ||
 		!strings.Contains(out.String(), "3 of 13 caught (23.1 %); 1 do not compile") {
 		t.Errorf("exit %d:\n%s%s", code, &out, &errs)
 	}

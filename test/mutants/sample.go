@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -99,16 +100,24 @@ func sample(all []fault, n int, seed uint64) []fault {
 	return chosen
 }
 
-// run chooses from the faults of the directories, and lists or judges them.
-func (s *sampler) run(ctx context.Context, n int, seed uint64, list bool, stdout, stderr io.Writer) int {
+// run chooses from the faults of the directories, and lists or judges those whose places match
+// a pattern.
+func (s *sampler) run(ctx context.Context, n int, seed uint64, pattern string, list bool,
+	stdout, stderr io.Writer) int {
+	places, err := regexp.Compile(pattern)
+	if err != nil {
+		fmt.Fprintln(stderr, "error: -run:", err)
+		return 2
+	}
 	all, err := generate(s.root, s.dirs)
 	if err != nil {
 		fmt.Fprintln(stderr, "error:", err)
 		return 2
 	}
-	chosen := sample(all, n, seed)
+	elsewhere := func(f fault) bool { return !places.MatchString(f.at()) }
+	chosen := slices.DeleteFunc(sample(all, n, seed), elsewhere)
 	if len(chosen) == 0 {
-		fmt.Fprintf(stderr, "error: nothing to mutate in %s\n", strings.Join(s.dirs, ", "))
+		fmt.Fprintf(stderr, "error: nothing to mutate in %s at %q\n", strings.Join(s.dirs, ", "), pattern)
 		return 2
 	}
 	fmt.Fprintf(stdout, "%d of %d generated mutants, seed %d\n", len(chosen), len(all), seed)
