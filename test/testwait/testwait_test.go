@@ -85,6 +85,11 @@ func TestWaitsOfCIAreLong(t *testing.T) {
 			t.Errorf("%v is stretched to %v, want %v", limit, got, want)
 		}
 	}
+	t.Setenv(ShortWaits, "1")
+	if got := Bound(Limit); got != Limit {
+		t.Errorf("with short waits %v is stretched to %v", Limit, got)
+	}
+	t.Setenv(ShortWaits, "")
 	synctest.Test(t, func(t *testing.T) {
 		silent, broken := make(chan int), errors.New("it is broken")
 		for name, c := range map[string]struct {
