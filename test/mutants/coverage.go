@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -74,7 +75,9 @@ func (r *runner) record(ctx context.Context, of stage, dirs []string) (coverage,
 			return err
 		})
 	}
-	return all, running.Wait()
+	err = running.Wait()
+	slices.SortStableFunc(all, func(a, b coveredTest) int { return cmp.Compare(a.took, b.took) })
+	return all, err
 }
 
 // patterns names the packages in and below directories, as go test takes them.
@@ -102,8 +105,16 @@ func executed(profile, module string) (map[string][]cover.ProfileBlock, error) {
 	return blocks, nil
 }
 
-// narrowed returns the stage with those of its tests alone that execute one of the functions,
-// and how long they take together. Without any it tells whether the fault compiles.
+// enough is how long the tests take together at most that judge a fault, unless one takes
+// longer: of many that execute it the quick ones notice it, as a rule.
+const enough = time.Minute
+
+// noTest is the pattern of a narrowed stage none of whose tests execute the functions.
+const noTest = "^()$"
+
+// narrowed returns the stage with those of its tests alone that execute one of the functions, or
+// with all where none is named: the quick ones until it is enough. It also returns how long they
+// take together.
 func (c coverage) narrowed(of stage, functions []function) (narrow stage, took time.Duration, err error) {
 	wanted, err := regexp.Compile(of.run)
 	if err != nil {
@@ -111,12 +122,13 @@ func (c coverage) narrowed(of stage, functions []function) (narrow stage, took t
 	}
 	var names []string
 	for _, t := range c {
-		if wanted.MatchString(t.name) && slices.ContainsFunc(functions, t.executes) {
+		executes := len(functions) == 0 || slices.ContainsFunc(functions, t.executes)
+		if executes && wanted.MatchString(t.name) && took+t.took <= max(enough, t.took) {
 			names = append(names, t.name)
 			took += t.took
 		}
 	}
-	of.run = "^(" + strings.Join(names, "|") + ")$" // that of none is no test's name
+	of.run = "^(" + strings.Join(names, "|") + ")$"
 	return of, took, nil
 }
 

@@ -145,8 +145,15 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 			return of.mutant().baseline() == own.mutant().baseline()
 		})...)
 	}
-	for _, of := range stages {
-		v, err := s.judgeBy(ctx, of, f, content)
+	for i, of := range stages {
+		of, took, err := s.chosen(ctx, of, f)
+		if err != nil {
+			return verdict{}, err
+		}
+		if i > 0 && of.run == noTest {
+			continue // the first one tells whether the fault compiles
+		}
+		v, err := s.judgeBy(ctx, of, took, f, content)
 		if err != nil || v.outcome != survived {
 			return v, err
 		}
@@ -157,8 +164,8 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 // judgeBy runs tests with a fault in. It may make them wait for ever, so they have three times
 // what they take without it. A run that ends by that counts where they are as fast as ever, and
 // is made once more where the machine has become slower since they were measured.
-func (s *sampler) judgeBy(ctx context.Context, of stage, f fault, source []byte) (verdict, error) {
-	of, took, err := s.chosen(ctx, of, f)
+func (s *sampler) judgeBy(ctx context.Context, of stage, took time.Duration, f fault, source []byte) (v verdict,
+	err error) {
 	m := of.mutant()
 	m.File, m.Args = f.file, append([]string{"-failfast"}, m.Args...)
 	for err == nil {
@@ -189,8 +196,8 @@ func (s *sampler) chosen(ctx context.Context, of stage, f fault) (stage, time.Du
 		return of, took, err
 	}
 	functions, err := f.functions(s.root)
-	if err != nil || len(functions) == 0 {
-		return of, took, err
+	if err != nil {
+		return stage{}, 0, err
 	}
 	s.mu.Lock()
 	record, known := s.recorded[of.pkg]
