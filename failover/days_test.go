@@ -266,7 +266,7 @@ func apiDays() []badDay {
 				w.cutPower("n1")
 				w.comesTo("n1", kubestate.RemFencing)
 				w.with(func() { w.trouble.silent = true })
-				w.pass(30 * time.Second)
+				w.pass(10 * time.Minute) // longer than a step is tried
 				w.with(func() { w.trouble.silent = false })
 			}},
 		{name: "a verb is missing", path: "tainted stuck fencing off tainted deleted", happens: func(w *world) {

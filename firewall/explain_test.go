@@ -239,6 +239,12 @@ func TestExplanationTellsWhatTheKernelHasYetToLearn(t *testing.T) {
 	b.do(ironicports.PutPorts{Remove: []string{"p2"}})
 	b.explained(before, resting, VerdictDrop, RulePass,
 		map[Rule]string{RuleBlacklist: "on its way into the kernel", RulePass: "on its way back"})
+	for _, mac := range []string{booting, resting} {
+		x, err := Explain(b.state.View(), b.leading(), mac)
+		if err != nil || strings.Contains(printed(x), "on its way into the kernel") {
+			t.Errorf("the kernel has learnt it, and of %s it is said:%s (%v)", mac, printed(x), err)
+		}
+	}
 }
 
 func TestMACsAreReadInTheUsualForms(t *testing.T) {

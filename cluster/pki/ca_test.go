@@ -3,6 +3,7 @@ package pki_test
 import (
 	"bytes"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
@@ -314,5 +315,27 @@ func TestKeysReadBack(t *testing.T) {
 	again, err := pki.ParseKey(text)
 	if err != nil || !again.Equal(key) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestKeysOfOtherKindsAreRefused: the cluster has one kind of key.
+func TestKeysOfOtherKindsAreRefused(t *testing.T) {
+	wide, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []any{wide, edwards} {
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		if _, err := pki.ParseKey(text); err == nil || !strings.Contains(err.Error(), "P-256") {
+			t.Errorf("a %T: %v", key, err)
+		}
 	}
 }

@@ -174,6 +174,26 @@ func TestRedfishSwitches(t *testing.T) {
 }
 
 // A refusal without a sentence is told by the name of its message.
+// TestRedfishLoginThatAResetRefuses is not used for more: a BMC locks a user out that tries on.
+func TestRedfishLoginThatAResetRefuses(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		b := newBMC(t)
+		asked := 0
+		b.odd = func(w http.ResponseWriter, r *http.Request) bool {
+			asked++
+			if r.Method != http.MethodPost {
+				return false
+			}
+			asked = 0
+			w.WriteHeader(status)
+			return true
+		}
+		if err := b.device(b.trusted()).Off(t.Context(), worker()); err == nil || asked != 0 {
+			t.Errorf("login-refused: %d: %d questions came behind it (%v)", status, asked, err)
+		}
+	}
+}
+
 func TestRedfishRefusalWithoutAMessage(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"of the message": {
