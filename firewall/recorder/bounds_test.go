@@ -312,6 +312,18 @@ func TestFragmentIsNotTheEnd(t *testing.T) {
 	}
 }
 
+// TestServerAgreesToNoBlock: a server that answers with blocks of no bytes is heard on.
+func TestServerAgreesToNoBlock(t *testing.T) {
+	s, now := newCrowd(t), time.Now()
+	machine := hardware(t, machine1)
+	s.hear(now, requestFile(machine, given+":2070", "x"),
+		datagram(own, machine, hostAt+":4000", given+":2070", []byte("\x00\x06blksize\x000\x00")),
+		lastBlock(machine, given+":2070"))
+	if got := s.kept(nodeA); got != "fetched x" {
+		t.Errorf("block-of-nothing: told is %s", got)
+	}
+}
+
 // The next leader knows the address of a machine behind a router, from the track.
 func TestNextLeaderKnowsLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -129,6 +129,23 @@ func TestLoaderThatDoesNotRun(t *testing.T) {
 	}
 }
 
+// A loader that was fetched twice did not run; once may be its first time.
+func TestLoaderThatIsFetchedAgain(t *testing.T) {
+	for times, want := range map[int]string{1: "", 2: "loop"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			s.led(func() {
+				for n := range times {
+					s.lease("snponly.efi", firmware(iana.EFI_X86_64)...)
+					s.fetch(2070+n, "snponly.efi", 100, true)
+				}
+				s.pass(10 * time.Second)
+				s.want(fmt.Sprintf("loader-loops: after %d times", times), want)
+			})
+		})
+	}
+}
+
 // A loader has a minute until iPXE asks. What was not heard meanwhile is no finding.
 func TestLoaderThatStopsIsTold(t *testing.T) {
 	for _, gap := range []bool{false, true} {

@@ -49,6 +49,14 @@ func TestTrackIsBounded(t *testing.T) {
 	}
 }
 
+// A kind of a newer version has no name here, and a number.
+func TestKindOfANewerVersion(t *testing.T) {
+	newer := Kind(len(kindNames))
+	if got := newer.String(); got != fmt.Sprint("kind ", len(kindNames)) {
+		t.Errorf("it is called %q", got)
+	}
+}
+
 // A flood of steps of one kind takes no room of the others, also where it differs from them in who
 // answered alone.
 func TestFloodOfOneKind(t *testing.T) {

@@ -254,6 +254,24 @@ func TestForce(t *testing.T) {
 	same(t, "uninstalled", s.tree(), was)
 }
 
+// TestSavedFileIsGone: what was there first and is gone is named, and all else is uninstalled.
+func TestSavedFileIsGone(t *testing.T) {
+	s := newSite(t)
+	was := s.tree()
+	s.put(pxe.ConfFile, "port=0\n")
+	p := plan()
+	p.Force = true
+	s.install(p)
+	if err := os.Remove(filepath.Join(s.root, pxe.ConfFile+"~")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.host().Uninstall(t.Context(), pxe.Root, false)
+	if err != nil || !strings.Contains(text(r), pxe.ConfFile+", which was there before, cannot be restored") {
+		t.Errorf("the report is\n%s%v", text(r), err)
+	}
+	same(t, "uninstalled", s.tree(), was)
+}
+
 // TestAnotherRoot: what was installed into two TFTP roots is taken out of both.
 func TestAnotherRoot(t *testing.T) {
 	s := newSite(t)
