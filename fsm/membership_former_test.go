@@ -245,6 +245,7 @@ func TestRefoundRefusesBadFormerMembers(t *testing.T) {
 		"twice":        {Survivor: "a", Former: []membership.FormerMember{formerOf("b"), formerOf("b")}},
 		"no address":   {Survivor: "a", Former: []membership.FormerMember{{ID: "b", Name: "b"}}},
 		"too many":     {Survivor: "a", Former: many},
+		"another peer": {Survivor: "unknown", Self: member("late")},
 	} {
 		bad.Index = r.index
 		var refused *Error
