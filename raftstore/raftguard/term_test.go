@@ -100,6 +100,37 @@ func TestRaisedTermsAreOnDisk(t *testing.T) {
 	}
 }
 
+// unreadable is a store of which one key cannot be read.
+type unreadable struct {
+	*raft.InmemStore
+	key string
+}
+
+var errUnreadable = errors.New("input/output error")
+
+func (u unreadable) Get(key []byte) ([]byte, error) {
+	if string(key) == u.key {
+		return nil, errUnreadable
+	}
+	return u.InmemStore.Get(key)
+}
+
+func (u unreadable) GetUint64(key []byte) (uint64, error) {
+	if string(key) == u.key {
+		return 0, errUnreadable
+	}
+	return u.InmemStore.GetUint64(key)
+}
+
+// A peer that cannot read its term or its vote does not vote: it may have done so.
+func TestUnreadVoteIsNoVote(t *testing.T) {
+	for _, key := range []string{keyTerm, keyVotedIn, keyCandidate} {
+		if _, err := NewTermGuard(unreadable{raft.NewInmemStore(), key}, func(uint64) {}); !errors.Is(err, errUnreadable) {
+			t.Errorf("unread-vote: %s cannot be read, and the guard says %v", key, err)
+		}
+	}
+}
+
 // vote does what raft does to record one.
 func vote(g *TermGuard, term uint64, candidate string) error {
 	if err := g.SetUint64([]byte(keyVotedIn), term); err != nil {
