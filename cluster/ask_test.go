@@ -52,10 +52,11 @@ func TestPeersAreAskedAboutThemselves(t *testing.T) {
 	}
 }
 
-// What a peer says of itself is for members alone.
+// What a peer says of itself is for members alone, as of all that is committed.
 func TestOthersAreNotAnswered(t *testing.T) {
 	f := newFixture(t)
-	addr := f.serve(t, membersOnly(&served{view: f.state.View(), leads: true},
+	view := f.state.View()
+	addr := f.serve(t, membersOnly(&served{view: view, leads: true, index: view.Index()},
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			t.Error("it was answered")
 			w.WriteHeader(http.StatusOK)

@@ -65,10 +65,12 @@ func TestJoinerOfABusyClusterIsPromoted(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		behind uint64 // at its renewal
+		lasts  time.Duration
 		votes  bool
 	}{
-		{"keeps up", 10, true},
-		{"lags", 2 * keepsUp, false},
+		{"keeps up", 10, 6 * time.Second, true},
+		{"lags", 2 * keepsUp, 6 * time.Second, false},
+		{"has just come", 10, stableFor, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,7 +78,7 @@ func TestJoinerOfABusyClusterIsPromoted(t *testing.T) {
 				log.apply(t, membership.PutMember{
 					Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
 				servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
-				ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+				ctx, stop := context.WithTimeout(t.Context(), c.lasts)
 				defer stop()
 				session, err := log.Propose(ctx, fsm.Header{}, membership.OpenSession{Peer: "h2", Boot: "b", Version: fsm.Version})
 				if err != nil {
