@@ -96,3 +96,16 @@ func TestWhoIsReached(t *testing.T) {
 		t.Error("somebody else's machine was switched off")
 	}
 }
+
+// TestWhatAgentsCannotCarry: fence agents take blanks and quotes off, and nothing else.
+func TestWhatAgentsCannotCarry(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "", "x": "", `"`: "", `"x`: "", `x"`: "", `x"y`: "", "x y": "", `'x'`: "",
+		`""`: "stands in quotes", `"x"`: "stands in quotes", " x": "begins or ends with a blank",
+		"x\t": "begins or ends with a blank", "x\ny": "holds the end of a line", "x\x00": "holds the end of a line",
+	} {
+		if got := unsendable(value); got != want {
+			t.Errorf("agent-input: %q: %q, want %q", value, got, want)
+		}
+	}
+}
