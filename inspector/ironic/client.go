@@ -141,14 +141,14 @@ func (l *line) ping(ctx context.Context) error {
 
 // call is one request to Ironic and what its answers mean.
 type call struct {
-	method    string
-	path      string // below v1/, escaped, with its query
-	node      string // that path names, "" for none
-	body      any    // encoded as JSON; nil for none
-	limit     int64  // of the answer, in bytes; 0 if the body is of no use
-	insistent bool   // whether 500 is worth another try: BMCs have their moods
-	once      bool   // whether it must not be repeated where it may have been carried out
-	meanings  []meaning
+	method   string
+	path     string // below v1/, escaped, with its query
+	node     string // that path names, "" for none
+	body     any    // encoded as JSON; nil for none
+	limit    int64  // of the answer, in bytes; 0 if the body is of no use
+	bmc      bool   // whether a BMC is behind it: 500 may be that one's failure
+	once     bool   // whether it must not be repeated where it may have been carried out
+	meanings []meaning
 }
 
 // meaning is what an answer tells the caller besides its text: status and a

@@ -127,7 +127,8 @@ func cut(text string) string { return bounds.Excerpt(strings.TrimSpace(text), ma
 func ended(cause error, call string, last *Error) *Error {
 	e := &Error{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
 	if last != nil && !errors.Is(last, cause) {
-		e.Status, e.Own, e.Message = last.Status, last.Own, cut(last.Error()+"; then the call was ended: "+cause.Error())
+		e.Status, e.Own, e.NoBMC = last.Status, last.Own, last.NoBMC
+		e.Message = cut(last.Error() + "; then the call was ended: " + cause.Error())
 	}
 	return e
 }

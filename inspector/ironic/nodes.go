@@ -274,7 +274,7 @@ func (l *line) put(ctx context.Context, node, rest string, once bool, body any, 
 	if err != nil {
 		return err
 	}
-	k.body, k.limit, k.insistent, k.once = body, 0, true, once
+	k.body, k.limit, k.bmc, k.once = body, 0, true, once
 	k.meanings = append(k.meanings, means...)
 	_, err = l.do(ctx, k)
 	return err

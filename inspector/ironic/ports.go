@@ -133,7 +133,7 @@ func (c *Client) PatchPort(ctx context.Context, port string, patch []Patch) erro
 // DeletePort implements inspector.PortClient. A port that is not there is
 // deleted: an earlier try may have done it.
 func (c *Client) DeletePort(ctx context.Context, port string) error {
-	_, err := c.now.Load().do(ctx, call{method: http.MethodDelete, path: "ports/" + url.PathEscape(port), insistent: true,
+	_, err := c.now.Load().do(ctx, call{method: http.MethodDelete, path: "ports/" + url.PathEscape(port),
 		meanings: []meaning{{http.StatusNotFound, "Port ", errNoPort}}})
 	if errors.Is(err, errNoPort) {
 		return nil

@@ -92,7 +92,7 @@ func (k call) passing(err *Error) bool {
 	}
 	passing := []int{0, http.StatusConflict, http.StatusTooManyRequests,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	return slices.Contains(passing, err.Status) || k.insistent && err.Status == http.StatusInternalServerError
+	return slices.Contains(passing, err.Status) || failedInside(err)
 }
 
 // within bounds ctx, and says so in words where it ends a call.
@@ -116,6 +116,9 @@ func (l *line) try(ctx context.Context, k call) ([]byte, *Error) {
 		return raw, nil
 	}
 	e := describe("Ironic", l.login, k.name(), err)
+	if failedInside(e) {
+		e.NoBMC = !k.bmc
+	}
 	if ctx.Err() == nil && errors.Is(e.Err, context.DeadlineExceeded) {
 		sent := !errors.Is(e, ErrNotSent)
 		e.Err = tooLate(l.timeout) // the caller's context has not ended, and must not seem to

@@ -31,7 +31,7 @@ func (l *line) trait(ctx context.Context, method, node, trait string) error {
 	// "Node X doesn't have a trait 'T'" begins like the sentence about a node
 	// that is not there.
 	k.meanings = append([]meaning{{http.StatusNotFound, " trait", errNoTrait}}, k.meanings...)
-	k.limit, k.insistent = 0, true
+	k.limit = 0
 	_, err = l.do(ctx, k)
 	return err
 }

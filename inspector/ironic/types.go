@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -124,6 +125,7 @@ type Error struct {
 	Status  int    // HTTP status, 0 when no answer came
 	Message string // Ironic's own sentence (faultstring), or what happened
 	Own     bool   // the answer is Ironic's, by its fault, and not that of a proxy in front of it
+	NoBMC   bool   // no BMC is behind the call: its 500 is a failure of Ironic's own, as of its database
 	Err     error  // the cause, nil if Ironic said it all
 }
 
@@ -155,14 +157,17 @@ func Unjudged(err error) bool {
 		return true
 	case http.StatusForbidden:
 		return !e.Own // Ironic's policy judges the call
+	case http.StatusInternalServerError:
+		return e.NoBMC || Busy(err) || strings.Contains(e.Message, "Timed out waiting for a reply") // of a conductor
 	default:
 		return later(e.Status, e.Own, e.Message)
 	}
 }
 
 // Busy reports whether an Ironic that is there has not judged a call, and will later: it lacks a
-// conductor that serves the node, or free workers of one, or takes no more calls for now. That it
-// answers other questions meanwhile says nothing of the call. A gateway's 503 is none of Ironic's.
+// conductor that serves the node, or free workers of one, its database or what its API reaches a
+// conductor by fails, or it takes no more calls for now. That it answers other questions meanwhile
+// says nothing of the call. A gateway's 503 is none of Ironic's.
 func Busy(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	switch {
@@ -170,8 +175,26 @@ func Busy(err error) bool {
 		return false
 	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && e.Own:
 		return true
+	case e.Status == http.StatusInternalServerError:
+		return slices.ContainsFunc(innerFailures(), func(said string) bool { return strings.Contains(e.Message, said) })
 	}
 	return noConductor(e.Status, e.Message)
+}
+
+// failedInside reports whether Ironic, and not Keystone at our login, failed at a call: a BMC or its
+// database did.
+func failedInside(e *Error) bool {
+	return e.Status == http.StatusInternalServerError && !errors.Is(e, ErrNotSent)
+}
+
+// innerFailures are words by which a 500 of Ironic is of its database, or of the way from its API to a
+// conductor: no BMC's failure has them.
+func innerFailures() []string {
+	return []string{
+		"OperationalError", "database is locked", "QueuePool limit", // of a database that fails over, or is locked
+		"Unable to establish connection to http", // of json-rpc: a conductor has died, or is just restarted
+		"Unable to connect to AMQP server",
+	}
 }
 
 // later reports whether an answer says that nothing was done, and that it may be soon: there is too

@@ -226,14 +226,20 @@ func TestThrottleIsInterrupted(t *testing.T) {
 	})
 }
 
-// A gateway fails at one thing at once, and Ironic answers all else: the worker that
-// has the request tries a few times, and then the introspection ends in error. To give
-// the request back each time would fill the log.
+// A gateway fails at one thing at once, or Ironic does without a BMC behind it, and Ironic answers all else: the
+// worker that has the request tries a few times, and then the introspection ends in error. To give the request back
+// each time would fill the log.
 func TestGatewayFailsAtStart(t *testing.T) {
-	for call, want := range map[string]string{
-		"node":             "Failed to read the node from Ironic: bad gateway",
-		"boot":             "Failed to set boot device to PXE: bad gateway",
-		ironic.PowerReboot: "Failed to power on the node, check its power management configuration: bad gateway",
+	gateway := &ironic.Error{Status: http.StatusBadGateway, Message: "bad gateway"}
+	for call, c := range map[string]struct {
+		want string
+		err  error
+	}{
+		"boot":             {"Failed to set boot device to PXE: bad gateway", gateway},
+		ironic.PowerReboot: {"Failed to power on the node, check its power management configuration: bad gateway", gateway},
+		"node":             {"Failed to read the node from Ironic: bad gateway", gateway},
+		"node " + inspecttest.NodeA: {"Failed to read the node from Ironic: Unexpected error",
+			&ironic.Error{Status: http.StatusInternalServerError, Own: true, NoBMC: true, Message: "Unexpected error"}},
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			ctx, cancel := context.WithCancel(o.Ctx)
@@ -246,13 +252,13 @@ func TestGatewayFailsAtStart(t *testing.T) {
 				}
 				tries++
 				time.Sleep(20 * time.Millisecond) // in a bubble
-				return &ironic.Error{Status: http.StatusBadGateway, Message: "bad gateway"}
+				return c.err
 			})
 			began := time.Now()
 			o.Accept(inspecttest.NodeA, inspecttest.MacA)
 			o.Work(func(*work.Pool) {
 				rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Hour)
-				if took := time.Since(began); rec.Error != want || took > 5*time.Second || tries < 2 || tries > 10 {
+				if took := time.Since(began); rec.Error != c.want || took > 5*time.Second || tries < 2 || tries > 10 {
 					t.Errorf("one-thing: %s: ended after %v and %d tries: %q", call, took, tries, rec.Error)
 				}
 			})
