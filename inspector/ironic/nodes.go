@@ -182,8 +182,10 @@ func (c *Client) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 		body[name] = value
 	}
 	body["uuid"], body["driver"], body["driver_info"] = n.UUID, n.Driver, n.DriverInfo
-	return c.now.Load().oneNode(ctx, call{method: http.MethodPost, path: "nodes", body: body, limit: maxNode,
+	l := c.now.Load()
+	made, err := l.oneNode(ctx, call{method: http.MethodPost, path: "nodes", body: body, limit: maxNode,
 		meanings: []meaning{{http.StatusConflict, "A node with UUID ", ErrNodeExists}}})
+	return made, l.driverJudged(ctx, err)
 }
 
 // NodeWhole implements inspector.RuleClient.

@@ -34,6 +34,9 @@ func (l *line) patchNode(ctx context.Context, node, rest string, patch []Patch) 
 	}
 	k.body, k.once = patch, slices.ContainsFunc(patch, Patch.positional)
 	n, err := l.oneNode(ctx, k)
+	if slices.ContainsFunc(patch, Patch.choosesDriver) {
+		err = l.driverJudged(ctx, err)
+	}
 	failed, _ := errors.AsType[*Error](err) // nil: it succeeded
 	switch {
 	case failed == nil:
@@ -54,6 +57,12 @@ func (l *line) patchNode(ctx context.Context, node, rest string, patch []Patch) 
 func (p Patch) positional() bool {
 	last := p.Path[strings.LastIndexByte(p.Path, '/')+1:]
 	return p.Op != "replace" && last != "" && strings.Trim(last, "-0123456789") == ""
+}
+
+// choosesDriver reports whether the operation decides which conductors may serve the node.
+func (p Patch) choosesDriver() bool {
+	field := strings.Trim(p.Path, "/")
+	return field == "driver" || field == "conductor_group"
 }
 
 func (p Patch) removes() bool { return p.Op == "remove" }

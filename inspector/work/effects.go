@@ -197,6 +197,9 @@ func (e *effects) insist(ctx context.Context, do func() error) error {
 // does not run meanwhile.
 func (e *effects) ironicBack(ctx context.Context, err error) bool {
 	defer inspector.StandStill(ctx)()
+	if ironic.Busy(err) {
+		e.noteBusy(err)
+	}
 	for began := time.Now(); ; {
 		v := e.pool.o.Log.View()
 		rec, ok := v.Record(e.claim.Node)
@@ -207,6 +210,14 @@ func (e *effects) ironicBack(ctx context.Context, err error) bool {
 			return true
 		}
 	}
+}
+
+// noteBusy keeps what a busy Ironic said last, and logs the first of it.
+func (e *effects) noteBusy(err error) {
+	if e.out.busy == nil {
+		e.log.Warn("Ironic is busy: request waits", "err", err)
+	}
+	e.out.busy = err
 }
 
 // here reports whether a request that is to be given back, because a call of Ironic
@@ -221,9 +232,7 @@ func (e *effects) here(ctx context.Context, err error) bool {
 	case !errors.Is(err, errGiveBack), !ironic.Unjudged(err), !there():
 		return false
 	case ironic.Busy(err):
-		if !e.failed {
-			e.log.Warn("Ironic is busy: request waits", "err", err)
-		}
+		e.noteBusy(err)
 		return e.rest(ctx, busyWait) == nil && there()
 	}
 	return pace.Wait(ctx, turnWait) && there()

@@ -60,6 +60,9 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec introspection.Record, 
 	if err == nil {
 		j.log.Info("node created for discovered machine")
 	}
+	if errors.Is(err, ironic.ErrNoDriver) {
+		return document.Failed("%v; set inspection.discovery.enroll_node_driver, or enable the driver in Ironic", err)
+	}
 	return j.enrollError(err)
 }
 

@@ -162,6 +162,19 @@ func TestIronicRefusesTheNode(t *testing.T) {
 	})
 }
 
+// A driver that Ironic does not have ends a discovery at once, with the setting to mend.
+func TestDiscoveryWithADriverThatIronicLacks(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		s := o.Discovers()
+		o.Ironic.Met("create", &ironic.Error{Status: 400, Message: "no driver x", Err: ironic.ErrNoDriver})
+		o.Work(func(*work.Pool) {
+			_, err := s.Continue(o.Ctx, []byte(inspecttest.Stranger("")))
+			inspecttest.RefusedWith(t, "discovery-driver:", err, 400, inspector.FailuresHead+
+				"Node not found hook failed: no driver x; set inspection.discovery.enroll_node_driver, or enable the driver in Ironic")
+		})
+	})
+}
+
 // A worker that is lost at any step of a discovery leaves it to the next, and
 // there is one node in the end.
 func TestDiscoveryIsMetAgain(t *testing.T) {

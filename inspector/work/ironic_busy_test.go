@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -115,10 +116,12 @@ func TestProxyWithoutRouteToOneThing(t *testing.T) {
 }
 
 // The conductor of one node does not come back: its introspection ends with its time, is tried seldom
-// and in one claim, and the worker is free for others meanwhile.
+// and in one claim, and the worker is free for others meanwhile. The log has what Ironic said.
 func TestNodeWithoutConductorEndsWithItsTime(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		o.Conf.Workers, o.Conf.Timeout = 1, 10*time.Minute
+		var logged strings.Builder
+		o.Log = slog.New(slog.NewTextHandler(&logged, nil))
 		defer fails(o, "no such call", false, nil)()
 		tries := 0
 		o.Ironic.On(func(_ context.Context, call string) error {
@@ -138,6 +141,9 @@ func TestNodeWithoutConductorEndsWithItsTime(t *testing.T) {
 				t.Errorf("busy-ends: %q after %d tries and %d claims", rec.Error, tries, claims)
 			}
 		})
+		if want := `reason="Introspection timeout" ironic="given back: No valid host was found.`; !strings.Contains(logged.String(), want) {
+			t.Errorf("busy-ends: no %s in the log: %s", want, &logged)
+		}
 	})
 }
 

@@ -26,6 +26,8 @@ type outcome struct {
 	answered bool
 	// processed is what the data became, once the hooks are through with it.
 	processed blobs.Packed
+	// busy is what Ironic said last for which the request waited; nil: it did not.
+	busy error
 }
 
 // writeOutcome writes down how a request that was not done ended.
@@ -118,6 +120,9 @@ func (o *outcome) fail(status int, text string) error {
 func (o *outcome) logFailure(reason string) {
 	log := o.log.With("reason", reason)
 	v := o.pool.o.Log.View()
+	if reason == textTimeout && o.busy != nil {
+		log = log.With("ironic", o.busy)
+	}
 	if rec, ok := v.Record(o.claim.Node); ok && reason == textTimeout {
 		if found := v.FindingOf(rec.Node, rec.Begun); !found.IsZero() {
 			log = log.With("finding", found.Code, "found", found.Text, "remedy", boots.Remedy(found.Code))
