@@ -16,6 +16,7 @@ type resources struct {
 	o      Options
 	search identify.Search // for the machine of a node that is enrolled
 	stop   *stopContexts   // of the present Run
+	again  spacing         // of resets that are tried again
 }
 
 // textTimeout is the contract's error of an introspection whose time is over.

@@ -19,6 +19,8 @@ type job struct {
 	node  *effects
 	hooks hookWork
 	task  *inspector.Task // set if the callback was taken, which saved it
+	// turned is set once a start has had its turn in the reboot throttle.
+	turned bool
 }
 
 func (p *resources) job(claimed introspection.ClaimedRequest) *job {

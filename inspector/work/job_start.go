@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -73,6 +75,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 			return j.node.texted(unread, ctx, err)
 		}
 		err := j.node.power(ctx, t, ironic.PowerReboot)
+		j.turned = j.turned && (ironic.Busy(err) || !ironic.Unknown(err)) // else it may be used up
 		switch {
 		case err == nil:
 			return "", nil
@@ -134,23 +137,48 @@ func persistent(n ironic.Node) bool {
 
 // waitForReboot waits for this node's place in the reboot throttle, one for the whole
 // cluster. The worker is free for others meanwhile. A peer that stops does not
-// wait: the request is given back.
+// wait: the request is given back. A start that had its turn takes no other one, behind all that
+// wait, where Ironic was busy then: what this peer tries again is spaced out by itself.
 func (j *job) waitForReboot(ctx context.Context) (text string, err error) {
 	gap := j.by.Config.RebootThrottle
 	if gap == 0 {
 		return "", nil
 	}
+	var turn introspection.Turn
+	if j.turned {
+		turn.Wait = j.pool.again.next(gap)
+	} else if turn, text, err = j.takeTurn(gap); err != nil || text != "" {
+		return text, err
+	}
+	err = j.node.rest(ctx, turn.Wait)
+	j.turned = true
+	return "", err
+}
+
+// takeTurn takes the cluster's next turn for the claimed start.
+func (j *job) takeTurn(gap time.Duration) (turn introspection.Turn, text string, err error) {
 	res, err := j.out.commit(introspection.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
 	if errors.Is(err, fsm.Refused) {
-		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out",
+		return turn, "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out",
 			nil
 	}
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = res.Decode(&turn)
 	}
-	var turn introspection.Turn
-	if err := res.Decode(&turn); err != nil {
-		return "", err
-	}
-	return "", j.node.rest(ctx, turn.Wait)
+	return turn, "", err
+}
+
+// spacing keeps moments apart. Its method may be called concurrently.
+type spacing struct {
+	mu   sync.Mutex
+	free time.Time // the next moment
+}
+
+// next takes a moment, from which the following one is gap away, and returns how long it is until then.
+func (s *spacing) next(gap time.Duration) (wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait = max(time.Until(s.free), 0)
+	s.free = time.Now().Add(wait + gap)
+	return wait
 }

@@ -212,6 +212,42 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
+// A start whose turn came while Ironic was busy keeps it: it does not go behind all that wait, and is reset soon
+// after Ironic has time, apart from others to which that happened.
+func TestThrottleWhileIronicIsBusy(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		o.Conf.RebootThrottle, o.Conf.Timeout, o.Conf.Workers = 20*time.Second, 5*time.Minute, 1
+		began := time.Now()
+		o.Ironic.On(func(_ context.Context, call string) error {
+			if strings.HasPrefix(call, ironic.PowerReboot) && time.Since(began) < 50*time.Second {
+				return &ironic.Error{Status: 503, Own: true,
+					Message: "Requested action cannot be performed due to lack of free conductor workers."}
+			}
+			return nil
+		})
+		const nodes = 15 // their turns are 0 to 280 s
+		for n := range nodes {
+			o.Ironic.Nodes[inspecttest.NodeN(n)] = ironic.Node{UUID: inspecttest.NodeN(n), Provision: "manageable"}
+			o.Accept(inspecttest.NodeN(n), inspecttest.MacA)
+		}
+		o.Work(func(*work.Pool) {
+			time.Sleep(3 * time.Minute) // in a bubble
+			early := o.Ironic.Sent(ironic.PowerReboot)
+			for n := range nodes {
+				if rec := booted(o, inspecttest.NodeN(n)); rec.State != introspection.NodeWaiting {
+					t.Errorf("turn-kept: node %d: %s", n, rec.Error)
+				}
+			}
+			if len(early) < 9 { // 0, 20 and 40 s are tried again, 60 to 160 s have their turn
+				t.Errorf("turn-kept: after 3 minutes %d were reset", len(early))
+			}
+			if again := o.Ironic.When(ironic.PowerReboot); len(again) != nodes {
+				t.Errorf("turn-kept: %d resets", len(again))
+			}
+		})
+	})
+}
+
 // A start that waits for its turn is interrupted by SIGTERM and given back.
 func TestThrottleIsInterrupted(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
