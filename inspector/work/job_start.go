@@ -67,7 +67,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 	if text, err := j.bootFromNetwork(ctx, t); err != nil || text != "" {
 		return text, err
 	}
-	if text, err := j.waitForReboot(ctx); err != nil || text != "" {
+	if text, err := j.waitForReboot(ctx, t); err != nil || text != "" {
 		return text, err
 	}
 	for try := 1; ; try++ {
@@ -139,7 +139,7 @@ func persistent(n ironic.Node) bool {
 // cluster. The worker is free for others meanwhile. A peer that stops does not
 // wait: the request is given back. A start that had its turn takes no other one, behind all that
 // wait, where Ironic was busy then: what this peer tries again is spaced out by itself.
-func (j *job) waitForReboot(ctx context.Context) (text string, err error) {
+func (j *job) waitForReboot(ctx context.Context, t *inspector.Task) (text string, err error) {
 	gap := j.by.Config.RebootThrottle
 	if gap == 0 {
 		return "", nil
@@ -150,9 +150,9 @@ func (j *job) waitForReboot(ctx context.Context) (text string, err error) {
 	} else if turn, text, err = j.takeTurn(gap); err != nil || text != "" {
 		return text, err
 	}
-	err = j.node.rest(ctx, turn.Wait)
+	text, err = j.waitWhileFree(ctx, t, turn.Wait)
 	j.turned = true
-	return "", err
+	return text, err
 }
 
 // takeTurn takes the cluster's next turn for the claimed start.
@@ -166,6 +166,22 @@ func (j *job) takeTurn(gap time.Duration) (turn introspection.Turn, text string,
 		err = res.Decode(&turn)
 	}
 	return turn, "", err
+}
+
+// waitWhileFree waits, and looks now and then whether another user has the node by now: its MACs are on
+// the whitelist, and its machine, which that one boots, would get the ramdisk.
+func (j *job) waitWhileFree(ctx context.Context, t *inspector.Task, d time.Duration) (text string, err error) {
+	for end := time.Now().Add(d); ; {
+		if err := j.node.rest(ctx, min(time.Until(end), j.by.Config.CleanUpPeriod)); err != nil {
+			return "", err
+		}
+		if time.Until(end) <= 0 {
+			return "", nil
+		}
+		if err := j.node.fit(ctx, t); err != nil && !ironic.Unjudged(err) { // at its turn it is read again
+			return j.node.texted(unread, ctx, err)
+		}
+	}
 }
 
 // spacing keeps moments apart. Its method may be called concurrently.

@@ -248,6 +248,39 @@ func TestThrottleWhileIronicIsBusy(t *testing.T) {
 	})
 }
 
+// A node that gets another user while its start waits, for its turn or for a busy Ironic, is let in no longer, and
+// its machine is left alone.
+func TestNodeOfAnotherUserWhileItsStartWaits(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		inspecttest.InRig(t, func(o *inspecttest.Rig) {
+			o.Conf.RebootThrottle = 10 * time.Minute
+			if busy {
+				o.Conf.RebootThrottle = 0
+				o.Ironic.Met("boot pxe "+inspecttest.NodeA, noConductor(404))
+			}
+			o.Accept(inspecttest.NodeB, inspecttest.MacB)
+			o.Work(func(*work.Pool) {
+				o.Becomes(inspecttest.NodeB, introspection.NodeWaiting, time.Second)
+				o.Accept(inspecttest.NodeA, inspecttest.MacA)
+				time.Sleep(time.Minute) // in a bubble
+				if v := o.RaftLog.Truth(); !v.Allowed(inspecttest.MacA) {
+					t.Errorf("taken-in-starting: busy %t: a free node is not let in", busy)
+				}
+				o.Ironic.Set(inspecttest.NodeA, func(n *ironic.Node) { n.Provision = "active" })
+				time.Sleep(time.Minute) // in a bubble
+				v := o.RaftLog.Truth()
+				rec, _ := v.Record(inspecttest.NodeA)
+				if v.Allowed(inspecttest.MacA) || !strings.HasPrefix(rec.Error, "Invalid provision state") {
+					t.Errorf("taken-in-starting: busy %t: it may boot: %t, error %q", busy, v.Allowed(inspecttest.MacA), rec.Error)
+				}
+				if calls := o.Ironic.Sent(ironic.PowerReboot); len(calls) != 1 {
+					t.Errorf("taken-in-starting: busy %t: %v", busy, calls)
+				}
+			})
+		})
+	}
+}
+
 // A start that waits for its turn is interrupted by SIGTERM and given back.
 func TestThrottleIsInterrupted(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
