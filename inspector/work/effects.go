@@ -264,3 +264,19 @@ func (e *effects) rest(ctx context.Context, d time.Duration) error {
 	defer context.AfterFunc(e.pool.stop.claims, cancel)()
 	return e.pause(waiting, d)
 }
+
+// waitWhileFree waits, and looks now and then whether another user has the node by now: its MACs are on
+// the whitelist, and its machine, which that one boots, would get the ramdisk.
+func (e *effects) waitWhileFree(ctx context.Context, t *inspector.Task, d time.Duration) (text string, err error) {
+	for end := time.Now().Add(d); ; {
+		if err := e.rest(ctx, min(time.Until(end), e.by.Config.CleanUpPeriod)); err != nil {
+			return "", err
+		}
+		if time.Until(end) <= 0 {
+			return "", nil
+		}
+		if err := e.fit(ctx, t); err != nil && !ironic.Unjudged(err) { // at its turn it is read again
+			return e.texted(unread, ctx, err)
+		}
+	}
+}

@@ -141,7 +141,8 @@ func TestNodeWithoutConductorEndsWithItsTime(t *testing.T) {
 				t.Errorf("busy-ends: %q after %d tries and %d claims", rec.Error, tries, claims)
 			}
 		})
-		if want := `reason="Introspection timeout" ironic="given back: No valid host was found.`; !strings.Contains(logged.String(), want) {
+		const want = `reason="Introspection timeout" err="given back: No valid host was found.`
+		if !strings.Contains(logged.String(), want) {
 			t.Errorf("busy-ends: no %s in the log: %s", want, &logged)
 		}
 	})

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/identify"
@@ -147,41 +145,12 @@ func (j *job) waitForReboot(ctx context.Context, t *inspector.Task) (text string
 	var turn introspection.Turn
 	if j.turned {
 		turn.Wait = j.pool.again.next(gap)
-	} else if turn, text, err = j.takeTurn(gap); err != nil || text != "" {
+	} else if turn, text, err = j.out.takeTurn(gap); err != nil || text != "" {
 		return text, err
 	}
-	text, err = j.waitWhileFree(ctx, t, turn.Wait)
+	text, err = j.node.waitWhileFree(ctx, t, turn.Wait)
 	j.turned = true
 	return text, err
-}
-
-// takeTurn takes the cluster's next turn for the claimed start.
-func (j *job) takeTurn(gap time.Duration) (turn introspection.Turn, text string, err error) {
-	res, err := j.out.commit(introspection.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
-	if errors.Is(err, fsm.Refused) {
-		return turn, "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out",
-			nil
-	}
-	if err == nil {
-		err = res.Decode(&turn)
-	}
-	return turn, "", err
-}
-
-// waitWhileFree waits, and looks now and then whether another user has the node by now: its MACs are on
-// the whitelist, and its machine, which that one boots, would get the ramdisk.
-func (j *job) waitWhileFree(ctx context.Context, t *inspector.Task, d time.Duration) (text string, err error) {
-	for end := time.Now().Add(d); ; {
-		if err := j.node.rest(ctx, min(time.Until(end), j.by.Config.CleanUpPeriod)); err != nil {
-			return "", err
-		}
-		if time.Until(end) <= 0 {
-			return "", nil
-		}
-		if err := j.node.fit(ctx, t); err != nil && !ironic.Unjudged(err) { // at its turn it is read again
-			return j.node.texted(unread, ctx, err)
-		}
-	}
 }
 
 // spacing keeps moments apart. Its method may be called concurrently.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
@@ -121,7 +122,7 @@ func (o *outcome) logFailure(reason string) {
 	log := o.log.With("reason", reason)
 	v := o.pool.o.Log.View()
 	if reason == textTimeout && o.busy != nil {
-		log = log.With("ironic", o.busy)
+		log = log.With("err", o.busy)
 	}
 	if rec, ok := v.Record(o.claim.Node); ok && reason == textTimeout {
 		if found := v.FindingOf(rec.Node, rec.Begun); !found.IsZero() {
@@ -137,6 +138,20 @@ func (o *outcome) hashToStore() blobs.Hash {
 		return blobs.Hash{}
 	}
 	return o.request.Document
+}
+
+// takeTurn takes the cluster's next turn for the claimed start.
+func (o *outcome) takeTurn(gap time.Duration) (turn introspection.Turn, text string, err error) {
+	res, err := o.commit(introspection.TakeTurn{Claim: o.claim.Hold(), Gap: gap})
+	if errors.Is(err, fsm.Refused) {
+		return turn,
+			"Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out",
+			nil
+	}
+	if err == nil {
+		err = res.Decode(&turn)
+	}
+	return turn, "", err
 }
 
 // noteHook leaves word of what this worker is about to do, in the log if there is no
