@@ -57,8 +57,7 @@ func main() {
 func run(ctx context.Context, args []string, root string, mutants []Mutant, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	pattern := flags.String("run", "",
-		"judge only the mutants whose name, or of a sample whose place, matches this `regexp`")
+	pattern := flags.String("run", "", "judge only the mutants whose name, or place in a sample, matches this `regexp`")
 	part := flags.String("part", "0/1", "judge only the `K/N`th part: every Nth mutant, from the Kth on")
 	base := flags.String("changed", "",
 		"judge only the mutants whose file, test's package or row changed between this `commit` and the working tree")
