@@ -1,9 +1,11 @@
 package fsm
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
@@ -49,8 +51,12 @@ func TestOverdueIntrospectionsEndWithALeadership(t *testing.T) {
 			r.leads("a")
 			c.begins(r)
 			c.passes(r)
+			before := r.view()
 			r.leads("b")
 			rec, _ := r.view().Record(nodeA)
+			if err := stepsTold(before, r.view()); err != nil {
+				t.Errorf("overdue-told: %v", err)
+			}
 			queued := len(r.view().QueueOf(nodeA))
 			if rec.State.Active() == c.ends || c.ends && (queued > 0 || rec.FinishedMillis != r.wall) {
 				t.Errorf("overdue-ends: it is %v, with %d requests, ended at %d of %d", rec.State, queued, rec.FinishedMillis,
@@ -66,3 +72,25 @@ func TestOverdueIntrospectionsEndWithALeadership(t *testing.T) {
 
 // weekend is a time without a leader.
 func (r *rig) weekend() { r.wall += (60 * time.Hour).Milliseconds() }
+
+// stepsTold fails if one entry took a node's introspection to another state and no event of it says so.
+func stepsTold(before, after View) error {
+	for _, node := range []string{nodeA, nodeB} {
+		old, _ := before.Record(node)
+		rec, known := after.Record(node)
+		if !known || old.State == rec.State {
+			continue
+		}
+		var last eventring.Event
+		for e := range after.Events().After(before.Events().Last()) {
+			if e := e.Decode(); e.Topic == eventring.TopicIntrospection && e.Node == node {
+				last = e
+			}
+		}
+		if last.Action != rec.State.String() && last.Action != eventring.ActionImported {
+			return fmt.Errorf("node %s went from %v to %v, and the last event of it is %q", node, old.State, rec.State,
+				last.Action)
+		}
+	}
+	return nil
+}

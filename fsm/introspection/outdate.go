@@ -67,10 +67,12 @@ func outdate(t Txn, r Record, wallMillis int64) {
 				r.Unprocessed = q.Document
 			}
 		}
+		old := r
 		state, why := r.outdated()
 		r = t.move(r, EventTimeout, state, why)
 		r.FinishedMillis = wallMillis
 		t.putRecord(r, blobs.Packed{})
+		t.recordStep(old, r, EventTimeout, "")
 	}
 	for _, q := range queued {
 		t.dequeue(q)
