@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
@@ -43,7 +45,18 @@ func newJournal(w io.Writer, c config.Log) *journal {
 	form := either{text: slog.NewTextHandler(&j.line, o), json: slog.NewJSONHandler(&j.line, o), to: j}
 	j.logger = slog.New(logs.Requests(form))
 	j.set(c)
+	if w == os.Stderr {
+		j.takeGlobals()
+	}
 	return j
+}
+
+// takeGlobals has what libraries log by themselves, client-go by klog and net/http by log, take the
+// queue: they write to standard error, under locks of their own, and would wait for its reader.
+func (j *journal) takeGlobals() {
+	limited := logs.Limit(j.logger)
+	klog.SetSlogLogger(limited)
+	slog.SetDefault(limited) // and that of log
 }
 
 // keepLines has the newest lines kept for operators.

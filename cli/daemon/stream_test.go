@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"crypto/rand"
 	"errors"
+	"log"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"k8s.io/klog/v2"
 
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
@@ -68,6 +72,49 @@ func TestLogWaitsForNoReader(t *testing.T) {
 			t.Error("log-queue-is-bounded: no line is lost")
 		}
 	}
+}
+
+// TestLibrariesWaitForNoReader has libraries log by themselves while standard error is full, and
+// then reads it.
+func TestLibrariesWaitForNoReader(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, output, flags, global := os.Stderr, log.Writer(), log.Flags(), slog.Default()
+	t.Cleanup(func() {
+		r.Close()
+		w.Close()
+		klog.ClearLogger()
+		slog.SetDefault(global)
+		log.SetOutput(output)
+		log.SetFlags(flags)
+		os.Stderr = stderr
+	})
+	os.Stderr = w
+	log.SetOutput(w)
+	j := newJournal(journalTalk{w}, config.Log{Level: "info", Format: config.LogText})
+	for n := range 2_000 {
+		j.logger.Info("a line of the audit, of ordinary length, as a busy site has them", "n", n)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		log.Print("of net/http")
+		klog.Info("of a list")
+		klog.Error("of a token")
+	}()
+	testwait.Receive(t, done, "libraries-wait-for-no-reader: the end of libraries whose lines are not read")
+	want := map[string]bool{`<6>level=INFO msg="of net/http"`: true, `<6>level=INFO msg="of a list"`: true,
+		`<3>level=ERROR msg="of a token"`: true}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for lines := bufio.NewScanner(r); len(want) > 0 && lines.Scan(); {
+			delete(want, lines.Text())
+		}
+	}()
+	testwait.Receive(t, told, "libraries-are-heard: what libraries logged, as lines of the log")
 }
 
 // TestLastWordsFollowTheLog, each with its priority, and are written when the process ends.

@@ -11,9 +11,9 @@
 //
 // Instead of client-go's clientset, which brings every API there is, the package has REST
 // clients for the five groups that it needs. client-go's own log, klog, is a global and
-// is not configured: reflectors and requests get a logger that discards through their
+// is not configured here: reflectors and requests get a logger that discards through their
 // context. Failures are in the errors returned here and, once for each change for the
 // worse or the better, in the logger of the Options. klog lines without a context, about
-// lists that take ten seconds and client certificates that are read again, go to standard
-// error.
+// lists that take ten seconds and client certificates that are read again, are lines of the
+// daemon's log: cli/daemon takes klog over.
 package kube
