@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"log"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -93,10 +95,8 @@ func TestLibrariesWaitForNoReader(t *testing.T) {
 	})
 	os.Stderr = w
 	log.SetOutput(w)
-	j := newJournal(journalTalk{w}, config.Log{Level: "info", Format: config.LogText})
-	for n := range 2_000 {
-		j.logger.Info("a line of the audit, of ordinary length, as a busy site has them", "n", n)
-	}
+	newJournal(journalTalk{w}, config.Log{Level: "info", Format: config.LogText})
+	fill(t, w)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -115,6 +115,20 @@ func TestLibrariesWaitForNoReader(t *testing.T) {
 		}
 	}()
 	testwait.Receive(t, told, "libraries-are-heard: what libraries logged, as lines of the log")
+}
+
+// fill fills a pipe with empty lines.
+func fill(t *testing.T, w *os.File) {
+	t.Helper()
+	for n := 0; n == 0; { // one that begins after its deadline writes nothing
+		if err := w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		n, _ = w.Write(bytes.Repeat([]byte("\n"), 1<<20))
+	}
+	if err := w.SetWriteDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestLastWordsFollowTheLog, each with its priority, and are written when the process ends.
