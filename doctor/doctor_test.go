@@ -170,9 +170,14 @@ func poolFaults() []fault {
 		{"floating IP", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.190", "192.0.2.210") },
 			"error pools h1: its pool 192.0.2.190-192.0.2.210 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.200, which is the floating IP",
 			"end before 192.0.2.200"},
-		{"own address", func(h []Facts) { h[1].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.2", "192.0.2.9") },
-			"error pools h2: its pool 192.0.2.2-192.0.2.9 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.2, which is this host's own on pxe",
+		{"own address", func(h []Facts) { h[1].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.2", "192.0.2.2") },
+			"error pools h2: its pool 192.0.2.2-192.0.2.2 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.2, which is this host's own on pxe",
 			""},
+		{"another host's address", func(h []Facts) {
+			h[1].Links[1].Addresses = append(h[1].Links[1].Addresses, netip.MustParsePrefix("192.0.2.15/24"))
+		},
+			"error pools h1: its pool 192.0.2.10-192.0.2.19 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.15, which is that of h2 on pxe",
+			"end before 192.0.2.15"},
 		{"across the subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.250", "192.0.3.9") },
 			"error pools h1: its pool 192.0.2.250-192.0.3.9 (/etc/dnsmasq.d/trivet.conf:3) leaves the subnet 192.0.2.0/24 of pxe",
 			"within 192.0.2.0/24"},

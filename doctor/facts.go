@@ -117,6 +117,9 @@ func (f Facts) link(name string) (Link, bool) {
 	return f.Links[i], true
 }
 
+// BootLink is the interface on which machines boot.
+func (f Facts) BootLink() (Link, bool) { return f.link(f.Plan.Interface) }
+
 // DHCP is what a host has to do with DHCP.
 type DHCP struct {
 	Conf      dnsmasq.Config `json:"conf"`

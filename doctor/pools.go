@@ -17,7 +17,7 @@ func judgePools(hosts []Facts) []Finding {
 			for _, other := range hosts[:i] {
 				out = append(out, overlaps(other, f, r)...)
 			}
-			out = append(out, f.taken(r)...)
+			out = append(out, f.taken(r, hosts)...)
 			out = append(out, f.outside(r)...)
 		}
 		out = append(out, f.poolsTwice()...)
@@ -97,22 +97,32 @@ func (f Facts) poolsTwice() []Finding {
 	return out
 }
 
-// taken finds addresses in a pool that belong to a host or the floating IP.
-func (f Facts) taken(r dnsmasq.Range) []Finding {
+// taken finds addresses in a pool that belong to a host or the floating IP. Those of other
+// hosts are of their interfaces on which machines boot.
+func (f Facts) taken(r dnsmasq.Range, hosts []Facts) []Finding {
 	var out []Finding
-	say := func(whose string, a netip.Addr) {
-		out = append(out, newFinding(Error, f,
-			[]string{fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)},
-			"its pool %s holds %v, which is %s", span(r), a, whose))
+	say := func(whose string, a netip.Addr, more ...string) {
+		remedy := fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)
+		out = append(out, newFinding(Error, f, append([]string{remedy}, more...), "its pool %s holds %v, which is %s", span(r),
+			a, whose))
 	}
 	if a, err := netip.ParseAddr(f.Plan.FloatingIP); err == nil && r.Contains(a) {
 		say("the floating IP", a)
 	}
-	for _, l := range f.Links {
+	of := func(l Link, whose string, more ...string) {
 		for _, p := range l.Addresses {
 			if r.Contains(p.Addr()) && p.Addr().String() != f.Plan.FloatingIP {
-				say("this host's own on "+l.Name, p.Addr())
+				say(whose+" on "+l.Name, p.Addr(), more...)
 			}
+		}
+	}
+	for _, l := range f.Links {
+		of(l, "this host's own")
+	}
+	for _, other := range hosts {
+		if l, ok := other.BootLink(); ok && other.Peer != f.Peer {
+			of(l, "that of "+other.Peer,
+				"# or without --pool, while the peer on "+other.Peer+" runs: trivet dnsmasq-config --install")
 		}
 	}
 	return out
