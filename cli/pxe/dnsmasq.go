@@ -73,8 +73,9 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 			"Each peer grants addresses of its own, because a lease outlives the leadership of the host that granted it. With --pool they are the\n" +
 			"ones you say. Otherwise the upper half of each IPv4 subnet of the interface, or what --reserve leaves of it, is cut into equal parts, one\n" +
 			"for each peer in the order of their names; of an IPv6 subnet the first peer has the 4096 addresses that end in 1000 to 1fff, the second\n" +
-			"those in 2000 to 2fff, and so on. The floating IP, the router and the peers' known addresses are left out; keep the other hosts in the\n" +
-			"reserved part. All peers must have joined and this one must run; when one joins or leaves, repeat it on all. With --pool no peer is asked.\n\n" +
+			"those in 2000 to 2fff, and so on. The floating IP, the router and the addresses of the peers' hosts are left out, and those of a host\n" +
+			"that does not answer warned of; keep the other hosts in the reserved part. All peers must have joined and this one must run; when one\n" +
+			"joins or leaves, repeat it on all. With --pool no peer is asked.\n\n" +
 			"Only the leader's host answers, so each pool should hold a whole batch of machines that boot at about the same time (--batch). Leases\n" +
 			fmt.Sprintf(
 				"last %v where it holds two batches, else %v; where it holds less than one, a warning says what would.\n\n",
@@ -299,8 +300,12 @@ func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf conf
 	}
 	if len(f.pools) == 0 {
 		cut := pxe.Cut{Parts: f.peers, Reserve: f.reserve}
-		if err := share(ctx, peer, conf, &s, &cut, f.kept.has("peers")); err != nil {
+		silent, err := share(ctx, peer, conf, &s, &cut, f.kept.has("peers"))
+		if err != nil {
 			return s, err
+		}
+		if len(silent) > 0 {
+			warnSilent(t, silent, s.Pools)
 		}
 		fitBatch(t, &s, cut)
 		return s, nil
@@ -350,25 +355,24 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 }
 
 // share takes this peer's part of each subnet. Of cut.Parts that were kept there are more where more have joined.
-func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut, kept bool) error {
+// Silent are peers with addresses there that are not known.
+func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut, kept bool) (
+	silent []string, err error) {
 	name, members, err := membersKnown(ctx, peer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names := make([]string, 0, len(members))
 	cut.Keep = append(cut.Keep, s.Router)
 	for _, m := range members {
 		names = append(names, m.Name)
-		if at, err := netip.ParseAddrPort(m.Address); err == nil { // else it is a name
-			cut.Keep = append(cut.Keep, at.Addr())
-		}
 	}
 	slices.Sort(names)
 	if cut.Parts == 0 || kept {
 		cut.Parts = max(cmp.Or(cut.Parts, usualPeers), len(names))
 	}
 	if len(names) != cut.Parts {
-		return term.Fail(term.ExitConflict,
+		return nil, term.Fail(term.ExitConflict,
 			"wait until all have joined ('trivet members'), say how many there are with --peers, or give the addresses with --pool",
 			"dnsmasq-config: the subnet is shared by %d peers, and %d have joined: %v", cut.Parts, len(names), names)
 	}
@@ -379,17 +383,19 @@ func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Serve
 	for _, a := range s.Addresses {
 		cut.Keep = append(cut.Keep, a.Addr())
 	}
+	known, silent := hostsOf(ctx, peer, name, members, subnets(s.Addresses))
+	cut.Keep = append(cut.Keep, known...)
 	for _, subnet := range subnets(s.Addresses) {
 		pools, err := cut.Share(subnet)
 		if err != nil {
-			return term.Fail(term.ExitUsage, "give each peer addresses of its own with --pool", "dnsmasq-config: %w", err)
+			return nil, term.Fail(term.ExitUsage, "give each peer addresses of its own with --pool", "dnsmasq-config: %w", err)
 		}
 		s.Pools = append(s.Pools, pools...)
 	}
 	s.Title = fmt.Sprintf(
 		"dnsmasq for %s, part %d of %d of the subnet, by 'trivet dnsmasq-config'.\nThe peers share it in the order of their names: %s.\nWhen one joins or leaves, repeat it on all of them.",
 		name, cut.Part+1, cut.Parts, strings.Join(names, ", "))
-	return nil
+	return silent, nil
 }
 
 // fitBatch chooses the lease time, unless it was given, and warns where the pool

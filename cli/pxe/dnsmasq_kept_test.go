@@ -2,9 +2,11 @@ package pxe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 	"github.com/trivet-ha/trivet/internal/portholder"
@@ -32,10 +35,12 @@ type keptSite struct {
 	t       *testing.T
 	dir     string
 	members []string
+	at      map[string]string // their addresses, if they are no usual ones
+	hosts   []doctor.Facts    // what they say
 }
 
 func newKeptSite(t *testing.T, members ...string) *keptSite {
-	s := &keptSite{t, t.TempDir(), members}
+	s := &keptSite{t: t, dir: t.TempDir(), members: members}
 	s.put("/etc/dnsmasq.d/README", "x")
 	s.put("/usr/lib/ipxe/undionly.kpxe", "x")
 	s.put("/trivet.yaml",
@@ -50,10 +55,13 @@ func newKeptSite(t *testing.T, members ...string) *keptSite {
 		var of any = status
 		if strings.HasSuffix(r.URL.Path, "/members") {
 			var all []admin.Member
-			for _, name := range s.members {
-				all = append(all, admin.Member{Name: name, API: name + ":5050"})
+			for i, name := range s.members {
+				at := cmp.Or(s.at[name], fmt.Sprintf("192.0.2.%d:7350", i+1))
+				all = append(all, admin.Member{Name: name, API: name + ":5050", Address: at})
 			}
 			of = all
+		} else if strings.HasSuffix(r.URL.Path, "/doctor") {
+			of = s.hosts
 		}
 		if err := json.NewEncoder(w).Encode(of); err != nil {
 			t.Error(err)

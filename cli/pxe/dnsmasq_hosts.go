@@ -1,0 +1,77 @@
+package pxe
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/firewall/pxe"
+)
+
+// namesLimit bounds the look-up of the names of all members.
+const namesLimit = 2 * time.Second
+
+// hostsOf returns addresses of the members' hosts: those by which peers know each other and, where one
+// of these is not in each subnet in which machines boot, what the hosts say. Silent are the members
+// that have not said it.
+func hostsOf(ctx context.Context, peer term.Peer, own string, members []admin.Member, subnets []netip.Prefix) (
+	known []netip.Addr, silent []string) {
+	limited, cancel := context.WithTimeout(ctx, namesLimit)
+	defer cancel()
+	for _, m := range members {
+		at := addressesOf(limited, m.Address)
+		known = append(known, at...)
+		elsewhere := func(s netip.Prefix) bool { return !slices.ContainsFunc(at, s.Contains) }
+		if m.Name != own && slices.ContainsFunc(subnets, elsewhere) {
+			silent = append(silent, m.Name)
+		}
+	}
+	if len(silent) == 0 {
+		return known, nil
+	}
+	var hosts []doctor.Facts
+	if err := peer.Call(ctx, "GET", term.OnAll("/v1/doctor", true), nil, &hosts); err != nil {
+		return known, silent
+	}
+	for _, h := range hosts {
+		if link, ok := h.BootLink(); ok && h.Error == "" {
+			for _, a := range link.Addresses {
+				known = append(known, a.Addr())
+			}
+			silent = slices.DeleteFunc(silent, func(name string) bool { return name == h.Peer })
+		}
+	}
+	return known, silent
+}
+
+// addressesOf are those of a host and port; none of a name without one at the moment.
+func addressesOf(ctx context.Context, text string) []netip.Addr {
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return []netip.Addr{at.Addr()}
+	}
+	name, _, err := net.SplitHostPort(text)
+	if err != nil {
+		return nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return nil
+	}
+	for i, a := range found {
+		found[i] = a.Unmap()
+	}
+	return found
+}
+
+// warnSilent says what a pool may hold, and what to do.
+func warnSilent(t *term.Terminal, silent []string, pools []pxe.Pool) {
+	t.Warn("the host of %s does not say which addresses it has where machines boot: a machine may be given one that "+
+		"is in %s; repeat this when its peer answers, or leave the address out with --pool, or --reserve on every peer",
+		strings.Join(silent, ", of "), strings.Join(term.Each(pools, pxe.Pool.String), ", "))
+}
