@@ -45,7 +45,7 @@ func newJournal(w io.Writer, c config.Log) *journal {
 	form := either{text: slog.NewTextHandler(&j.line, o), json: slog.NewJSONHandler(&j.line, o), to: j}
 	j.logger = slog.New(logs.Requests(form))
 	j.set(c)
-	if w == os.Stderr {
+	if term.OffScreen(w) == os.Stderr {
 		j.takeGlobals()
 	}
 	return j
