@@ -118,7 +118,7 @@ func (f Facts) link(name string) (Link, bool) {
 }
 
 // BootLink is the interface on which machines boot.
-func (f Facts) BootLink() (Link, bool) { return f.link(f.Plan.Interface) }
+func BootLink(f Facts) (Link, bool) { return f.link(f.Plan.Interface) }
 
 // DHCP is what a host has to do with DHCP.
 type DHCP struct {

@@ -103,8 +103,8 @@ func (f Facts) taken(r dnsmasq.Range, hosts []Facts) []Finding {
 	var out []Finding
 	say := func(whose string, a netip.Addr, more ...string) {
 		remedy := fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)
-		out = append(out, newFinding(Error, f, append([]string{remedy}, more...), "its pool %s holds %v, which is %s", span(r),
-			a, whose))
+		out = append(out, newFinding(Error, f, append([]string{remedy}, more...), "its pool %s holds %v, which is %s",
+			span(r), a, whose))
 	}
 	if a, err := netip.ParseAddr(f.Plan.FloatingIP); err == nil && r.Contains(a) {
 		say("the floating IP", a)
@@ -120,7 +120,7 @@ func (f Facts) taken(r dnsmasq.Range, hosts []Facts) []Finding {
 		of(l, "this host's own")
 	}
 	for _, other := range hosts {
-		if l, ok := other.BootLink(); ok && other.Peer != f.Peer {
+		if l, ok := BootLink(other); ok && other.Peer != f.Peer {
 			of(l, "that of "+other.Peer,
 				"# or without --pool, while the peer on "+other.Peer+" runs: trivet dnsmasq-config --install")
 		}

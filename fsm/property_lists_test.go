@@ -91,9 +91,12 @@ func (m *machine) gate(t *rapid.T) {
 }
 
 // checkFeeds asks state and twin what changed since earlier views: nothing that
-// changed may be left out, and the twin may say that it cannot tell.
+// changed may be left out, and the twin may say that it cannot tell. Nor may an event.
 func (m *machine) checkFeeds(t *rapid.T, what string) {
 	n := len(m.past)
+	if err := stepsTold(m.past[n-1], m.state.View()); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
 	for _, past := range []View{m.past[0], m.past[n/2], m.past[n-1]} {
 		for i, v := range []View{m.state.View(), m.twin.View()} {
 			macs, ok := v.PortsChangedSince(past.Index())

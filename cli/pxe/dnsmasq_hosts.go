@@ -40,7 +40,7 @@ func hostsOf(ctx context.Context, peer term.Peer, own string, members []admin.Me
 		return known, silent
 	}
 	for _, h := range hosts {
-		if link, ok := h.BootLink(); ok && h.Error == "" {
+		if link, ok := doctor.BootLink(h); ok && h.Error == "" {
 			for _, a := range link.Addresses {
 				known = append(known, a.Addr())
 			}
