@@ -20,18 +20,21 @@ const hookPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigura
 type registry struct {
 	name   string // of the registration; "" for none
 	denies bool
+	proxy  bool // what stands in front of it has no route to it
 }
 
 func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
+	case r.proxy:
+		http.Error(w, "default backend - 404", http.StatusNotFound)
 	case r.denies:
 		w.WriteHeader(http.StatusForbidden)
 		// who asked may have gone
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"Forbidden","code":403}`))
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 	case req.Method != http.MethodDelete || r.name == "" || req.URL.Path != hookPath+r.name:
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"NotFound","code":404}`))
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
 	default:
 		if req.URL.Query().Get("dryRun") != "All" {
 			r.name = ""
@@ -78,6 +81,8 @@ func TestHAConfigUninstall(t *testing.T) {
 			code: term.ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
 		{name: "a dry run where there is none", flags: "--dry-run",
 			says: "registration in cluster prod: nothing would change"},
+		{name: "a proxy has no route", there: registry{name: "trivet-haconfig", proxy: true}, code: term.ExitFailed,
+			says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
 		{name: "there is none", says: "there is no MutatingWebhookConfiguration trivet-haconfig"},
 		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: term.ExitFailed,
 			says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},

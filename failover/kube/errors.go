@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // ask is a request to the API server, as its errors name it.
@@ -47,7 +48,7 @@ func (a ask) failed(ctx context.Context, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%v: the API server does not know who we are; renew the token or certificate of the kubeconfig: %w",
 			a, err)
-	case a.name != "" && apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err): // else it is a proxy's
+	case a.name != "" && kubeclient.Gone(err):
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrGone, err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrConflict, err)

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 var _ haconfig.Budgets = (*Cluster)(nil)
@@ -41,7 +41,7 @@ func (c *Cluster) DropBudget(ctx context.Context, b policyv1.PodDisruptionBudget
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
 	err := c.noteAnswer(ctx, "delete "+budgets+".policy",
 		c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
-	if apierrors.IsNotFound(err) {
+	if kubeclient.Gone(err) {
 		return nil
 	}
 	return err

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // maxObjects bounds how many objects of one kind are read for advice.
@@ -73,7 +73,7 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 	}
 	err := c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body(
 		[]byte("{}")).MaxRetries(0).Do(ctx).Error()
-	if err = c.noteAnswer(ctx, "patch "+resource+".apps", err); apierrors.IsNotFound(err) {
+	if err = c.noteAnswer(ctx, "patch "+resource+".apps", err); kubeclient.Gone(err) {
 		return nil
 	}
 	return err
@@ -117,10 +117,6 @@ type rawPage struct {
 func (k kind) page(ctx context.Context, c *Cluster, options metav1.ListOptions) (page rawPage, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	text, err := k.client.Get().Resource(k.resource).SetHeader("Accept", "application/json").
-		VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Raw()
-	if err = c.noteAnswer(ctx, "list "+k.resource, err); err != nil {
-		return page, err
-	}
-	return page, json.Unmarshal(text, &page)
+	request := k.client.Get().Resource(k.resource).VersionedParams(&options, metav1.ParameterCodec)
+	return page, c.noteAnswer(ctx, "list "+k.resource, kubeclient.JSON(ctx, request, &page))
 }

@@ -118,7 +118,8 @@ func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFu
 // A refusal is an answer, too. A call that its caller gave up is neither answer nor silence.
 func (c *Cluster) noteAnswer(ctx context.Context, what string, err error) error {
 	var status *apierrors.StatusError
-	answered := err == nil || errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError
+	answered := err == nil || errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError &&
+		(kubeclient.Said(err) || apierrors.IsTooManyRequests(err)) // which an API server says without a Status
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -134,7 +135,7 @@ func (c *Cluster) noteAnswer(ctx context.Context, what string, err error) error 
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsNotFound(err):
+	case kubeclient.Gone(err):
 		return err // its text is what others expect
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s: renew the token or certificate of the kubeconfig: %w", what, err)

@@ -54,7 +54,7 @@ func ask(ctx context.Context, c *Cluster) {
 			return
 		}
 	}
-	if uncounted == nil && (unread == nil || apierrors.IsNotFound(unread)) {
+	if uncounted == nil && (unread == nil || kubeclient.Gone(unread)) {
 		c.refused = nil
 	}
 }
@@ -105,7 +105,7 @@ func (c *Cluster) Surroundings(ctx context.Context, source netip.Prefix, namespa
 func final(err error) bool {
 	var status *apierrors.StatusError
 	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError &&
-		!apierrors.IsTooManyRequests(err)
+		!apierrors.IsTooManyRequests(err) && kubeclient.Said(err)
 }
 
 // namespace reads a namespace and its autoscalers.

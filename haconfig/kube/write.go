@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,7 +31,7 @@ func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Regis
 		} `json:"webhooks"`
 	}
 	err := kubeclient.JSON(ctx, c.registration.Get().Resource("mutatingwebhookconfigurations").Name(name), &conf)
-	if apierrors.IsNotFound(err) {
+	if kubeclient.Gone(err) {
 		return haconfig.Registration{}, c.noteAnswer(ctx, "", nil)
 	}
 	if err := c.noteAnswer(ctx, "get mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err); err != nil {
@@ -77,7 +76,7 @@ func (c *Cluster) DropRegistration(ctx context.Context, name string, dry bool) (
 		drop = drop.Param("dryRun", metav1.DryRunAll)
 	}
 	err = drop.Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
+	if kubeclient.Gone(err) {
 		return false, c.noteAnswer(ctx, "", nil)
 	}
 	return err == nil, c.noteAnswer(ctx, "delete mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err)
@@ -120,7 +119,7 @@ func (c *Cluster) Endpoints(ctx context.Context, namespace, service string) (hac
 	var slice discoveryv1.EndpointSlice
 	err := c.discovery.Get().Namespace(namespace).Resource("endpointslices").Name(service).MaxRetries(0).Do(ctx).Into(
 		&slice)
-	if apierrors.IsNotFound(err) {
+	if kubeclient.Gone(err) {
 		return e, c.noteAnswer(ctx, "", nil)
 	}
 	if err := c.noteAnswer(ctx, "get endpointslices.discovery.k8s.io "+namespace+"/"+service, err); err != nil {
@@ -170,7 +169,7 @@ func (c *Cluster) DropEndpoints(ctx context.Context, e haconfig.Endpoints) error
 	err := c.noteAnswer(ctx, "delete endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service,
 		c.discovery.Delete().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service).Body(&options).MaxRetries(0).
 			Do(ctx).Error())
-	if apierrors.IsNotFound(err) {
+	if kubeclient.Gone(err) {
 		return nil
 	}
 	return err

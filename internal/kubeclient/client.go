@@ -96,7 +96,11 @@ func Clients(conf *rest.Config, groups ...Group) (*http.Client, error) {
 // package of Kubernetes' types adds 100 kB to 3 MB to the program, since it links all kinds of
 // its group with protobuf; this is for kinds that are read seldom.
 func JSON(ctx context.Context, r *rest.Request, into any) error {
-	text, err := r.SetHeader("Accept", runtime.ContentTypeJSON).MaxRetries(0).Do(ctx).Raw()
+	result := r.SetHeader("Accept", runtime.ContentTypeJSON).MaxRetries(0).Do(ctx)
+	if err := result.Error(); err != nil { // that of Raw is never the API server's own: it reads no Status
+		return err
+	}
+	text, err := result.Raw()
 	if err != nil {
 		return err
 	}

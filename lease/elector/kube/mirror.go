@@ -11,7 +11,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -146,14 +145,10 @@ func (m *Mirror) write(ctx context.Context, w elector.Claim, k kind) error {
 func (m *Mirror) readObject(ctx context.Context, k kind) (*object, error) {
 	ctx, cancel := context.WithTimeout(kubeclient.Quiet(ctx), maxCall)
 	defer cancel()
-	text, err := k.client.Get().Namespace(m.o.Namespace).Resource(k.resource).Name(m.o.Name).
-		SetHeader("Accept", "application/json").MaxRetries(0).Do(ctx).Raw()
-	if apierrors.IsNotFound(err) {
+	there := &object{}
+	err := kubeclient.JSON(ctx, k.client.Get().Namespace(m.o.Namespace).Resource(k.resource).Name(m.o.Name), there)
+	if kubeclient.Gone(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	there := &object{}
-	return there, json.Unmarshal(text, there)
+	return there, err
 }
