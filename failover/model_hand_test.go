@@ -256,7 +256,11 @@ func (h *hand) Knock(ctx context.Context, target string) (heard Heard) {
 // For implements Fences.
 func (h *hand) For(m Machine) []Device {
 	if h.w.strips != nil {
-		return []Device{group{strip{h, "strip-a", m.Node}, strip{h, "strip-b", m.Node}}}
+		all := []Device{group{strip{h, "strip-a", m.Node}, strip{h, "strip-b", m.Node}}}
+		if h.w.strips.bmcs {
+			all = append(all, bmc{h, "pdu", m.Node})
+		}
+		return all
 	}
 	return []Device{bmc{h, "bmc", m.Node}, bmc{h, "pdu", m.Node}}
 }

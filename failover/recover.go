@@ -111,10 +111,23 @@ func (t *target) leaveOff(ctx context.Context, m kubestate.Remediation, n Node, 
 	t.refuse(m.UID, refusal{powerOnRail, why})
 }
 
-// switchOn gives one command to switch the machine on, unless it is on: an operator may
-// have just switched it on. It returns what its device said before.
+// switchOn has the device that took the machine's power switch it on, and then each other one that may
+// have taken one of its supplies. It returns what they said before: on if all did.
 func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, error) {
-	d, configured := t.device(m.Device)
+	power, err := t.switchOnBy(ctx, m, m.Device)
+	for _, name := range t.halfOff(m) {
+		one, failed := t.switchOnBy(ctx, m, name)
+		if power = min(power, one); failed != nil {
+			err = errors.Join(err, fmt.Errorf("device %s: %w", name, failed))
+		}
+	}
+	return power, err
+}
+
+// switchOnBy gives one device one command to switch the machine on, unless it is on: an operator may
+// have just switched it on. It returns what the device said before.
+func (t *target) switchOnBy(ctx context.Context, m kubestate.Remediation, name string) (Power, error) {
+	d, configured := t.device(name)
 	if !configured {
 		return PowerUnknown, errors.New("it is not configured any more")
 	}
@@ -128,6 +141,8 @@ func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, 
 		return power, err
 	case power == PowerUnknown:
 		return power, errors.New("it does not say whether the machine is on")
+	case power == PowerOn:
+		t.ons.seen = append(t.ons.seen, name)
 	case power == PowerOff:
 		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return t.giveOn(ctx, m, d) })
 	}
@@ -256,24 +271,36 @@ func (t *target) tidy(ctx context.Context, m kubestate.Remediation) {
 	}
 }
 
-// tellHalfOff says of a remediation that has ended by which devices of several members the power
-// was switched and not seen to be all off or all on since: the machine may run without one of
-// its supplies.
+// halfOff names the devices of several members by which the power of a machine was switched in its
+// remediation, and not seen to be all off or all on since. An off was read from the device that was
+// announced last before it, and says nothing of others.
+func (t *target) halfOff(m kubestate.Remediation) (names []string) {
+	last := ""
+	drop := func(name string) {
+		names = slices.DeleteFunc(names, func(have string) bool { return have == name })
+	}
+	for _, s := range m.Steps {
+		switch {
+		case s.State == kubestate.RemOff:
+			drop(last)
+		case s.Device != "":
+			last = s.Device
+			drop(last)
+			if d, known := t.device(last); known && len(Members(d)) > 1 {
+				names = append(names, last)
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(t.ons.seen, name) })
+}
+
+// tellHalfOff says of a remediation that has ended without which of its supplies the machine may run.
 func (t *target) tellHalfOff(ctx context.Context, m kubestate.Remediation) {
-	var names []string
-	add := func(name string) {
-		if d, known := t.device(name); known && len(Members(d)) > 1 && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, s := range slices.Backward(m.Steps) {
-		if s.State == kubestate.RemOff {
-			break
-		}
-		add(s.Device)
-	}
-	if t.ons.failed && !t.ons.over { // what is over was seen to be on, or told
-		add(m.Device)
+	names := t.halfOff(m)
+	d, known := t.device(m.Device)
+	if t.ons.failed && !t.ons.over && known && len(Members(d)) > 1 && // what is over was seen to be on, or told
+		!slices.Contains(t.ons.seen, m.Device) && !slices.Contains(names, m.Device) {
+		names = append(names, m.Device)
 	}
 	if len(names) == 0 {
 		return

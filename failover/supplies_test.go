@@ -14,6 +14,7 @@ type strips struct {
 	off  map[string]bool // outlets, by strip and machine
 	mute string          // a strip that answers nothing
 	stay string          // one whose outlets do not go on
+	bmcs bool            // each machine has a BMC, too, which is tried after them
 }
 
 // strip is one of them.
@@ -160,6 +161,44 @@ func TestPowerOnOfAllSupplies(t *testing.T) {
 			w.with(func() { off = w.strips.off["strip-bn1"] })
 			if off {
 				t.Errorf("half-on: the second strip stays off for good\n%s", w.story())
+			}
+		})
+	}
+}
+
+// A BMC takes the power after the strips could not: one strip stays off, which power_on switches on
+// again, and of which else an Event tells.
+func TestStripThatIsOffThoughAnotherDeviceTookThePower(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		onStrips(t, func(w *world) {
+			s := safe()
+			s.Remedy.PowerOn = on
+			w.lead("h1", s, 0, 0)
+			w.pass(time.Minute)
+			w.with(func() {
+				w.strips.bmcs, w.strips.mute = true, "strip-b"
+				w.pcs["n1"].hidden, w.pcs["n1"].cut = true, true
+			})
+			w.cutPower("n1")
+			w.after("to detached", func() { w.with(func() { w.strips.mute = "" }) })
+			w.comesTo("n1", kubestate.RemDetached)
+			if !on {
+				w.wake("n1")
+			}
+			w.pass(90 * time.Second)
+			var off bool
+			w.with(func() {
+				off = w.strips.off["strip-an1"]
+				w.pcs["n1"].hidden, w.pcs["n1"].cut = false, false
+			})
+			if off == on {
+				t.Errorf("strip-before: with power_on %v strip a is off: %v\n%s", on, off, w.story())
+			}
+			w.comesTo("n1", kubestate.RemRecovered)
+			if on {
+				w.told(0)
+			} else {
+				w.told(1)
 			}
 		})
 	}

@@ -31,6 +31,7 @@ type powerOns struct {
 	over  bool      // it is on, or was tried often enough
 	// failed says that the newest try failed, maybe at one member of the device alone.
 	failed bool
+	seen   []string // devices that said on, each by all of its members
 	// earlier says that an earlier leadership came as far, and may have done so: no step of the
 	// log tells whether it has.
 	earlier bool
