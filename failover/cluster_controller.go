@@ -143,7 +143,7 @@ func (s *clusterController) round(ctx context.Context) {
 			s.failing.Warn("record observed kube nodes failed, retrying", "err", err)
 		}
 	}
-	follower{s}.followShutdowns(ctx)
+	follower{clusterController: s}.followShutdowns(ctx)
 	all := s.judge.Look() // no other mode than the safe one acts on verdicts
 	s.hold(ctx)
 	for _, one := range all {

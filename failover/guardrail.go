@@ -33,7 +33,7 @@ func rails() []rail {
 		{"selected", bySelection},
 		{"never-ready", byNeverReady},
 		{"young", byYouth},
-		{"planned", byPlannedWork},
+		{plannedRail, byPlannedWork},
 		{"most-silent", byNumber},
 		{"cut-off", byCutOff},
 		{"storm", byStorm},
@@ -53,6 +53,7 @@ func rails() []rail {
 const (
 	pausedRail   = "paused"
 	optOutRail   = "opt-out"
+	plannedRail  = "planned"
 	noDeviceRail = "no-device"
 	// dryRunRail is the name of the last one: what it alone forbids would be done.
 	dryRunRail = "dry-run"
@@ -65,6 +66,12 @@ func beforePower() []rail {
 	return slices.DeleteFunc(rails(), func(r rail) bool { return r.name == noDeviceRail })
 }
 
+// besidesPlanned returns beforePower without the rail of planned work, which holds until what was shut down
+// on purpose is known to be off.
+func besidesPlanned() []rail {
+	return slices.DeleteFunc(beforePower(), func(r rail) bool { return r.name == plannedRail })
+}
+
 // whileOff returns those that are asked before a command to a machine that was off and
 // is off still. What they protect is lost already, and its work is down until the
 // command has proven it again; but a pause holds each command.
@@ -73,7 +80,7 @@ func whileOff() []rail { return []rail{{pausedRail, byPause}} }
 // beforePowerOn returns those by which an operator keeps every command from a machine:
 // they may have opened it. What is planned counts however long it is not Ready.
 func beforePowerOn() []rail {
-	return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}, {"planned", func(_ *facts, n *nodeFacts) string {
+	return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}, {plannedRail, func(_ *facts, n *nodeFacts) string {
 		return n.planned()
 	}}, {"twin", byNodeInUse}} // the operator writes on the Node in use
 }

@@ -287,6 +287,7 @@ const (
 	// deviceRemembers says off from memory when it is only asked, of a machine that was
 	// switched on since.
 	deviceRemembers = "remembers"
+	deviceLogin     = "login" // it refuses that of each call, as does the second
 )
 
 // Name implements Device.
@@ -298,6 +299,8 @@ func (b bmc) fails(ctx context.Context) error {
 	switch {
 	case fault == bothCannot, fault == deviceCannot && b.name == "bmc":
 		return errors.New("not supported in present state")
+	case fault == deviceLogin:
+		return fmt.Errorf("GET: 401: %w", ErrLogin)
 	case fault == deviceAway:
 		for fault == deviceAway {
 			if !pace.Wait(ctx, time.Second) {

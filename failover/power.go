@@ -26,6 +26,9 @@ func (p Power) String() string {
 	return "unknown"
 }
 
+// ErrLogin says that a device refused who asked. Another try with the same password may lock the user out.
+var ErrLogin = errors.New("the device refused the login")
+
 // Machine says which machine a fence device shall deal with.
 type Machine struct {
 	Cluster, Node string // the kube node's name

@@ -132,7 +132,7 @@ func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bo
 	if !r.signs.silent(m) {
 		return false
 	}
-	off, _ = follower{r.clusterController}.readsOff(ctx, r.target.machine)
+	off, _ = follower{clusterController: r.clusterController}.readsOff(ctx, r.target.machine)
 	return off
 }
 
@@ -173,7 +173,7 @@ func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Devic
 func (t *target) restarted(ctx context.Context, m kubestate.Remediation) bool {
 	for _, n := range t.tracker.Look().Nodes {
 		if n.UID == m.UID && n.Shutdown.Off {
-			_, off := follower{t.clusterController}.readsOff(ctx, t.machine)
+			_, off := follower{clusterController: t.clusterController}.readsOff(ctx, t.machine)
 			return !off
 		}
 	}

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,13 +17,31 @@ const (
 	// 12 s of its power.
 	shutdownEvery = 250 * time.Millisecond
 	shutdownKnock = 500 * time.Millisecond
+	// shutdownQuick is for how long a silent machine about which nothing is to be done is asked as
+	// often as any other, and shutdownSeldom is kept between two questions to it afterwards: it
+	// may stay off for days, and a BMC logs each login.
+	shutdownQuick  = time.Minute
+	shutdownSeldom = 30 * time.Second
+	// loginAgain is how long a device that refused the login is not asked, and maxLogin how long
+	// at most when it did again and again: BMCs lock users out.
+	loginAgain = time.Minute
+	maxLogin   = 32 * time.Minute
 	// maxFollowed is how many machines are asked at once; more that shut down together
 	// are a storm.
 	maxFollowed = 16
 )
 
 // follower follows machines that shut down.
-type follower struct{ *clusterController }
+type follower struct {
+	*clusterController
+	refused map[string]login // by device: of one machine that is followed; nil: all are asked
+}
+
+// login is how a device refused one.
+type login struct {
+	rest  time.Duration // that it has
+	until time.Time     // when it ends
+}
 
 // followShutdowns asks each machine that shuts down on purpose until it is off. No guard
 // rail knows sooner that it is not restarted.
@@ -38,7 +57,7 @@ func (f follower) followShutdowns(ctx context.Context) {
 		if all++; f.tracker.followNode(n) {
 			f.workers.Go(func() {
 				defer f.tracker.unfollow(n)
-				f.followShutdown(ctx, n)
+				follower{f.clusterController, make(map[string]login)}.followShutdown(ctx, n)
 			})
 		}
 	}
@@ -64,6 +83,7 @@ func (f follower) provable(n WatchedNode) bool {
 // followShutdown asks the kubelet of one machine, and its devices as soon as that is
 // silent; they are only asked.
 func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
+	var silent time.Time // since when its kubelet is; zero if it is not
 	for f.refresh(&n) && f.toFollow(n) {
 		limited, cancel := context.WithTimeout(ctx, shutdownKnock)
 		heard := f.o.KubeletProber.Knock(limited, n.Kubelet)
@@ -75,10 +95,29 @@ func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
 		v, _ := f.o.Log.Changed()
 		_, peers, _ := v.KubeVotes(f.cluster.Name(), n.UID)
 		f.tracker.followed(n, heard, off, peers)
-		if !pace.Wait(ctx, shutdownEvery) {
+		switch {
+		case heard != HeardNothing:
+			silent = time.Time{}
+		case silent.IsZero():
+			silent = time.Now()
+		}
+		if !f.waitToAsk(ctx, n, silent) {
 			return
 		}
 	}
+}
+
+// waitToAsk waits until a machine is to be asked again, and reports whether ctx goes on. One of which
+// nothing but planned work forbids the command is asked at once.
+func (f follower) waitToAsk(ctx context.Context, n WatchedNode, silent time.Time) bool {
+	began := time.Now()
+	for every := shutdownEvery; pace.Wait(ctx, every); every = lookAgain {
+		quick := silent.IsZero() || time.Since(silent) < shutdownQuick || time.Since(began) >= shutdownSeldom
+		if quick || !f.refresh(&n) || !f.toFollow(n) || len(f.judge.refusals(n.UID, nil, besidesPlanned())) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // hearsAnother reports whether this peer hears a kubelet of the cluster besides that of a
@@ -113,15 +152,25 @@ func (f follower) refresh(n *WatchedNode) bool {
 func (f follower) readsOff(ctx context.Context, asked Machine) (off, sure bool) {
 	asked.AskOnly = true
 	for _, d := range f.o.Fences.For(asked) {
+		last := f.refused[d.Name()]
+		if time.Now().Before(last.until) {
+			continue
+		}
 		limited, cancel := context.WithTimeout(ctx, f.settings().Remedy.Timeout)
 		p, err := d.Power(limited, asked)
 		cancel()
 		switch {
 		case err != nil:
+			if errors.Is(err, ErrLogin) && f.refused != nil {
+				last.rest = min(max(loginAgain, 2*last.rest), maxLogin)
+				f.refused[d.Name()] = login{last.rest, time.Now().Add(last.rest)}
+			}
 			f.failing.Info("read power failed", "kube_node", asked.Node, "device", d.Name(), "err", err)
 		case p == PowerOn:
+			delete(f.refused, d.Name())
 			return false, false
 		case p == PowerOff:
+			delete(f.refused, d.Name())
 			off, sure = true, sure || asks(d)
 		}
 	}

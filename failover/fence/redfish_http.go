@@ -58,6 +58,11 @@ func (r *refusal) Error() string {
 	return text
 }
 
+// Is reports that a refusal of the login is failover.ErrLogin.
+func (r *refusal) Is(target error) bool {
+	return target == failover.ErrLogin && (r.status == http.StatusUnauthorized || r.status == http.StatusForbidden)
+}
+
 // already finds the state that a BMC says a machine has, and no command that it already has
 // in hand.
 var already = regexp.MustCompile(`(?i)\balready (?:(?:powered|turned|switched) )?(on|off)\b`)
@@ -79,7 +84,7 @@ func (r *refusal) saysAlready(want failover.Power) bool {
 // setback adds what to do to a refusal.
 func (r *refusal) setback() error {
 	switch {
-	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
+	case errors.Is(r, failover.ErrLogin):
 		return &setback{r, "see username and password_file of the device; the user must be allowed to switch machines", true}
 	case r.status == http.StatusNotFound:
 		return &setback{r, "see the machine's URL under nodes of the device", true}
