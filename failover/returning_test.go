@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -315,4 +316,37 @@ func TestOwnWordHasNoGaps(t *testing.T) {
 			t.Errorf("own-word: it was never well for %v, and has %v", ownWord, w.taints("n1"))
 		}
 	})
+}
+
+// A machine that is back while its remediation waits, and that is taken into service by hand, dies again:
+// its new work is moved, too. While our cordon is there it is none of that.
+func TestMachineThatDiesAgainBeforeItsRemediationEnds(t *testing.T) {
+	for _, cordoned := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cordoned %v", cordoned), func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.watchRules()
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				w.cutPower("n1")
+				w.comesTo("n1", kubestate.RemDetached)
+				w.with(func() { w.pcs["n1"].hidden = true }) // a packet filter: it is waited for
+				w.wake("n1")
+				w.pass(2 * time.Minute)
+				w.with(func() {
+					n := w.nodes["n1"]
+					n.Taints = slices.DeleteFunc(n.Taints, func(have Taint) bool { return !cordoned || have.Key != TaintCordon })
+					w.touch(n)
+					w.make("s-9", "n1")
+				})
+				w.pass(time.Minute)
+				w.cutPower("n1")
+				w.pass(10 * time.Minute)
+				there := false
+				w.with(func() { there = w.pods["s-9"] != nil && w.pods["s-9"].Node == "n1" })
+				if all := w.remediations("n1"); there != cordoned || len(all) == 1 != cordoned {
+					t.Errorf("died-again: its new work is there: %v, after %d remediations\n%s", there, len(all), w.story())
+				}
+			})
+		})
+	}
 }

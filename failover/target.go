@@ -80,8 +80,16 @@ func (t *target) readNodeAndLease(ctx context.Context, m kubestate.Remediation) 
 }
 
 // present reports whether the watch still shows the Node of a remediation.
-func (t *target) present(m kubestate.Remediation) bool {
-	return slices.ContainsFunc(t.tracker.Look().Nodes, func(w WatchedNode) bool { return w.UID == m.UID })
+func (t *target) present(m kubestate.Remediation) bool { return t.watched(m).UID != "" }
+
+// watched is the Node of a remediation as the watch shows it; without a UID if it does not.
+func (t *target) watched(m kubestate.Remediation) Node {
+	for _, w := range t.tracker.Look().Nodes {
+		if w.UID == m.UID {
+			return w.Node
+		}
+	}
+	return Node{}
 }
 
 // devices are those that can switch the machine, in their order.
