@@ -27,6 +27,7 @@ type Failover struct {
 	Clusters      []failover.Cluster
 	Left          []failover.LeftCluster // that are named while it is off
 	Fences        failover.Fences
+	Unread        func() string // why those are not the devices that their file has now; nil: they always are
 	KubeletProber failover.KubeletProber
 	Finder        failover.Finder
 }
@@ -112,6 +113,29 @@ func (l *fenceList) prepare(next config.Config) (put func(), err error) {
 }
 
 func (l *fenceList) close() { l.now.Load().Close() }
+
+// openFailover opens the failover of this peer.
+func (p *Peer) openFailover() error {
+	err := p.kube.openFailover(p.opts, p.id.Name, p.ironic, p.opened)
+	if k := p.kube.failover; err == nil && k != nil {
+		k.Unread = p.unreadFences
+	}
+	return err
+}
+
+// unreadFences says of this host what holds the machines whose devices an operator has mended in the fence file.
+func (p *Peer) unreadFences() string {
+	const key = "failover.fence_file"
+	act := "reload"
+	switch {
+	case slices.Contains(p.conf.Waiting(), key):
+		act = "restart"
+	case !slices.Contains(p.texts.unreadNow(p.conf.Current()), key):
+		return ""
+	}
+	return fmt.Sprintf("%s was changed on host %s, which leads and has not read it since: 'trivet config check' and 'systemctl "+
+		"%s trivet' there, before the device that was found out is used again", key, p.id.Name, act)
+}
 
 func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, error) {
 	return kube.Open(kube.Options{
@@ -223,7 +247,7 @@ func newKubeWatch(o Failover, self cluster.Self, c *Core, wall func() time.Time,
 		made: o, reports: reports,
 		Controller: failover.NewController(failover.ControllerOptions{
 			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Left: o.Left, Fences: o.Fences,
-			KubeletProber: o.KubeletProber, Finder: o.Finder,
+			Unread: o.Unread, KubeletProber: o.KubeletProber, Finder: o.Finder,
 			Machine: machines(c.Contacts), Settings: o.Settings, Wall: wall, Logger: log, Report: reports.Report,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{

@@ -279,9 +279,16 @@ func TestReloadTakesRewrittenFiles(t *testing.T) {
 	if !warned() {
 		t.Error("file-unread: no warning of a list that is not in force")
 	}
+	if why := p.kube.failover.Unread(); !strings.Contains(why, "on host "+p.id.Name) ||
+		!strings.Contains(why, "systemctl reload trivet") {
+		t.Errorf("unread-fences: the leader uses what its file has no more: %q", why)
+	}
 	expect("mended", "", []string{"failover.fence_file"}, "w2")
 	if warned() {
 		t.Error("file-unread: warned of after it was read")
+	}
+	if why := p.kube.failover.Unread(); why != "" {
+		t.Errorf("unread-fences: after it was read: %s", why)
 	}
 	expect("the same again", "", []string{}, "w2")
 	writeFiles(t, "", map[string]string{path: "devices:\n- {name: bmc, typ: agent}\n"})

@@ -75,6 +75,37 @@ func foundOut(history []kubestate.Remediation, node string) (in kubestate.Remedi
 	return kubestate.Remediation{}, ""
 }
 
+// byUnreadFences gives no command to a kube node that an operator released after its device was found out, while
+// the leader's list of devices is not the one of its file: it may be the wrong one still.
+func byUnreadFences(f *facts, n *nodeFacts) string {
+	if f.unread == nil || !releasedUnproven(f.history, n.Name) {
+		return ""
+	}
+	return f.unread()
+}
+
+// releasedUnproven reports whether a kube node was released whose device had been found out, and no device has been
+// believed since. history has the newest first.
+func releasedUnproven(history []kubestate.Remediation, node string) bool {
+	released := false
+	for _, r := range history {
+		if r.Node != node {
+			continue
+		}
+		for i, s := range slices.Backward(r.Steps) {
+			switch {
+			case r.LetsFence(i):
+				released = true
+			case s.State == kubestate.RemOff:
+				return false
+			case s.State == kubestate.RemStuck && strings.HasPrefix(s.Reason, contradiction):
+				return released
+			}
+		}
+	}
+	return false
+}
+
 // AwaitsWord returns the remediation that has ended and keeps a kube node from being fenced
 // until an operator says that it may be.
 func AwaitsWord(v fsm.View, cluster, node string) (in kubestate.Remediation, awaits bool) {

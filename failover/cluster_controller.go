@@ -62,7 +62,8 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 		began: time.Now(), o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
 			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings,
-			peers: peers, trackers: all,
+			Unread: o.Unread,
+			peers:  peers, trackers: all,
 		}),
 		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string][]refusal),

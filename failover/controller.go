@@ -26,6 +26,7 @@ type ControllerOptions struct {
 	Clusters      []Cluster     // each of its own name
 	Left          []LeftCluster // that are named while the mode is off
 	Fences        Fences
+	Unread        func() string // that of JudgeOptions; nil: the devices are always those of their file
 	KubeletProber KubeletProber // asks a kubelet after its machine was read off
 	Finder        Finder        // of the peers' hosts
 	// Machine returns what a peer, by its server ID, last told of its machine; false while

@@ -25,8 +25,9 @@ type facts struct {
 	hold     kubestate.Hold
 	held     bool
 	peers    []peerFacts
-	others   elsewhere // only who may be acted on needs them
-	counted  *census   // of nodes and others, once it was needed
+	others   elsewhere     // only who may be acted on needs them
+	counted  *census       // of nodes and others, once it was needed
+	unread   func() string // that of JudgeOptions
 }
 
 // nodeFacts are those of one kube node.

@@ -45,6 +45,7 @@ func rails() []rail {
 		{"healthy-delay", byHealthyDelay},
 		{"cancelled", byCancel},
 		{"contradicted", byContradiction},
+		{unreadRail, byUnreadFences},
 		{noDeviceRail, byNoDevice},
 		{dryRunRail, byDryRun},
 	}
@@ -54,6 +55,7 @@ const (
 	pausedRail   = "paused"
 	optOutRail   = "opt-out"
 	plannedRail  = "planned"
+	unreadRail   = "fences-unread"
 	noDeviceRail = "no-device"
 	// dryRunRail is the name of the last one: what it alone forbids would be done.
 	dryRunRail = "dry-run"
@@ -74,8 +76,9 @@ func besidesPlanned() []rail {
 
 // whileOff returns those that are asked before a command to a machine that was off and
 // is off still. What they protect is lost already, and its work is down until the
-// command has proven it again; but a pause holds each command.
-func whileOff() []rail { return []rail{{pausedRail, byPause}} }
+// command has proven it again; but a pause holds each command, and so does a list of devices that is not
+// the one with which it was released.
+func whileOff() []rail { return []rail{{pausedRail, byPause}, {unreadRail, byUnreadFences}} }
 
 // beforePowerOn returns those by which an operator keeps every command from a machine:
 // they may have opened it. What is planned counts however long it is not Ready.

@@ -117,6 +117,15 @@ func nodeRailCases() map[string]railCase {
 			},
 			"its device was found out in remediation 9 (device bmc says off, and its kubelet answers): look at its mapping with 'trivet failover test-fence n0'; once it is right, 'trivet failover release n0 --to fencing' lets it be used again",
 		},
+		unreadRail: {
+			func(f *facts, n *nodeFacts) {
+				f.unread = func() string { return "its host has not read the list" }
+				f.history = []kubestate.Remediation{endedOf(n, f.clock,
+					kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and its kubelet answers"},
+					kubestate.Step{State: kubestate.RemFencing, Operator: true}, kubestate.Step{State: kubestate.RemCancelled})}
+			},
+			"its host has not read the list",
+		},
 		"no-device": {
 			func(_ *facts, n *nodeFacts) { n.devices = nil },
 			"no fence device is configured for it (failover.fence_file), so no peer can prove that it is off",
@@ -451,5 +460,32 @@ func TestSimulateNooBaa(t *testing.T) {
 	f.settings.DryRun, f.paused = false, true
 	if v := f.simulateNooBaa(f.nodes[2]); v.Act || v.Would != nothing {
 		t.Errorf("simulate-noobaa: paused: %+v", v)
+	}
+}
+
+// A kube node whose device was found out waits for the list of the leader's host once it was released, also for one
+// that was off, until a device was believed again; no other one does.
+func TestReleasedByAListThatTheLeaderHasNotRead(t *testing.T) {
+	found := kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and its kubelet answers"}
+	failed := kubestate.Step{State: kubestate.RemStuck, Reason: "device bmc: no answer"}
+	released := kubestate.Step{State: kubestate.RemFencing, Operator: true}
+	for name, row := range map[string]struct {
+		steps []kubestate.Step
+		node  string
+		want  int
+	}{
+		"released":           {[]kubestate.Step{found, released}, "n0", 1},
+		"tried since":        {[]kubestate.Step{found, released, {State: kubestate.RemFencing, Device: "bmc"}}, "n0", 1},
+		"believed since":     {[]kubestate.Step{found, released, {State: kubestate.RemOff}}, "n0", 0},
+		"another kube node":  {[]kubestate.Step{found, released}, "n1", 0},
+		"it was not":         {[]kubestate.Step{found}, "n0", 0},
+		"its device was not": {[]kubestate.Step{failed, released}, "n0", 0},
+	} {
+		f := factsOf()
+		f.unread = func() string { return "not read" }
+		f.history = []kubestate.Remediation{{Node: row.node, State: kubestate.RemFencing, Steps: row.steps}}
+		if got := f.refusals(f.nodes[0], whileOff()); len(got) != row.want {
+			t.Errorf("unread-fences: %s: %v", name, got)
+		}
 	}
 }

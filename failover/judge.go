@@ -20,6 +20,9 @@ type JudgeOptions struct {
 	Log      Log
 	Fences   Fences
 	Settings func() Settings // those that count now
+	// Unread says why the devices of Fences are not those that their file has now, "" if they
+	// are; nil: they always are.
+	Unread func() string
 
 	peers    *peerHosts
 	trackers trackers // of all clusters
@@ -251,7 +254,7 @@ func (j *Judge) Simulate(node string, mode Mode) (Verdict, error) {
 func (j *Judge) facts() (*facts, fsm.View) {
 	w := j.o.Tracker.Look()
 	v, _ := j.o.Log.Changed()
-	f := &facts{settings: j.o.Settings(), cluster: j.o.Cluster, synced: w.Synced, api: w.API}
+	f := &facts{settings: j.o.Settings(), cluster: j.o.Cluster, synced: w.Synced, api: w.API, unread: j.o.Unread}
 	for _, n := range w.Nodes {
 		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: n})
 	}
