@@ -41,6 +41,7 @@ func rails() []rail {
 		{"etcd-quorum", byEtcdQuorum},
 		{"own-quorum", byOwnQuorum},
 		{"twin", byTwin},
+		{"shared-address", bySharedAddress},
 		{"node-rate", byNodeRate},
 		{"healthy-delay", byHealthyDelay},
 		{"cancelled", byCancel},
@@ -218,6 +219,24 @@ func byNodeRate(f *facts, n *nodeFacts) string {
 		return ""
 	}
 	return fmt.Sprintf("%d remediations of it began within the last hour, %d may (failover.node_rate)", began, most)
+}
+
+// bySharedAddress begins nothing while a kubelet is heard at an address that another Node, which is well, has as its
+// own, as a virtual one that has moved there: it would pass for a sign of life of the machine that is off, and its
+// device for a liar. Where no peer hears it, the address says nothing of either.
+func bySharedAddress(f *facts, n *nodeFacts) string {
+	other := f.find(func(o *nodeFacts) bool { return o.UID != n.UID && f.well(o) && o.has(n.Kubelet) })
+	if other == nil || n.answers == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d peers hear a kubelet at %s, which is an address of Node %s, too: it may be that one's; "+
+		"start the kubelet with --node-ip, so that the Node tells an address of its own", n.answers, n.voters, n.Kubelet,
+		other.Name)
+}
+
+// has reports whether a Node tells the address of a kubelet as one of its own.
+func (n Node) has(kubelet string) bool {
+	return slices.ContainsFunc(hosts(kubelet), func(host string) bool { return slices.Contains(n.Addresses, host) })
 }
 
 func byHealthyDelay(f *facts, n *nodeFacts) string {

@@ -186,6 +186,13 @@ func clusterRailCases() map[string]railCase {
 			func(_ *facts, n *nodeFacts) { n.Addresses = []string{"::ffff:192.0.2.2"} },
 			"peer b runs on it and is alive: its session lives",
 		},
+		"shared-address": {
+			func(f *facts, n *nodeFacts) {
+				n.Kubelet, f.nodes[1].Addresses = "192.0.2.9:10250", []string{"192.0.2.21", "192.0.2.9"}
+				n.silent, n.answers = 2, 1
+			},
+			"1 of 3 peers hear a kubelet at 192.0.2.9:10250, which is an address of Node n1, too: it may be that one's; start the kubelet with --node-ip, so that the Node tells an address of its own",
+		},
 		"twin": {
 			func(f *facts, n *nodeFacts) { f.nodes[3].BootID = n.BootID },
 			"kube node prod/n3 is alive and has the same boot ID, so both are one machine: delete the Node that is not in use",

@@ -178,3 +178,39 @@ func TestIllMachineIsFencedAfterItsLeaseIsSilent(t *testing.T) {
 		w.recovers()
 	})
 }
+
+// A Node that told the cluster's virtual address: another machine answers there when its own one is dead. Its power is
+// not taken, which would make a liar of its device; where it was taken before, the operator is told whose kubelet it
+// may be.
+func TestAnotherMachineAnswersAtItsAddress(t *testing.T) {
+	for _, moment := range []string{"before", "switch off"} {
+		t.Run(moment, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				moved := func() {
+					w.with(func() {
+						w.nodes["n1"].Kubelet, w.nodes["n2"].Addresses = "n2:10250", []string{"n2"}
+						w.touch(w.nodes["n1"])
+						w.touch(w.nodes["n2"])
+					})
+				}
+				if moment == "before" {
+					moved()
+					w.cutPower("n1")
+					w.pass(15 * time.Minute)
+					if n := w.count("off", "n1"); n > 0 || len(w.remediations("n1")) > 0 {
+						t.Errorf("shared-address: %d commands\n%s", n, w.story())
+					}
+					return
+				}
+				w.after(moment, moved)
+				w.cutPower("n1")
+				w.comesTo("n1", kubestate.RemStuck)
+				if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "or that of Node n2") {
+					t.Errorf("shared-address: stuck: %s", why)
+				}
+			})
+		})
+	}
+}

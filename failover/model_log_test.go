@@ -105,7 +105,7 @@ func (l *ledger) live(ctx context.Context, w *world) {
 		}
 		for _, k := range l.view().KubeNodes("k") {
 			hears, deaf := false, 0
-			w.with(func() { hears, deaf = w.pcs[k.Name].heard() == HeardAlive, w.trouble.deaf })
+			w.with(func() { hears, deaf = w.answering(k.Name).heard() == HeardAlive, w.trouble.deaf })
 			if _, known := silent[k.UID]; hears {
 				delete(silent, k.UID)
 			} else if !known {
@@ -227,4 +227,16 @@ func (w *world) until(what string, limit time.Duration, is func() bool) {
 			w.t.Fatalf("after %v it is still not so that %s\n%s", limit, what, w.story())
 		}
 	}
+}
+
+// answering is the machine that answers where a Node tells that its kubelet serves. The caller holds the world.
+func (w *world) answering(node string) *pc {
+	if n := w.nodes[node]; n != nil {
+		for _, p := range w.pcs { // order-free: names differ
+			if p.name+":10250" == n.Kubelet {
+				return p
+			}
+		}
+	}
+	return w.pcs[node]
 }

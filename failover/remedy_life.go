@@ -45,7 +45,7 @@ type lifeSigns struct {
 // kubelet. Peers are waited for that long, and nothing is done meanwhile.
 func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duration) (string, error) {
 	if heard.On() {
-		return "its kubelet answers", nil
+		return "its kubelet answers" + l.orAnothers(m), nil
 	}
 	if renewed := l.renewed(m, late); renewed != "" {
 		return renewed, nil
@@ -67,6 +67,18 @@ func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duratio
 		return "", wait(lookAgain)
 	}
 	return "", nil
+}
+
+// orAnothers says in a clause whose kubelet the one may be that answers, "" if no other Node tells that address.
+func (l *lifeSigns) orAnothers(m kubestate.Remediation) string {
+	all := l.tracker.Look().Nodes
+	own := slices.IndexFunc(all, func(n WatchedNode) bool { return n.UID == m.UID })
+	for _, n := range all {
+		if own >= 0 && n.UID != m.UID && n.has(all[own].Kubelet) {
+			return fmt.Sprintf(" at %s, or that of Node %s, which tells this address, too", all[own].Kubelet, n.Name)
+		}
+	}
+	return ""
 }
 
 // offSince is the cluster time since when the log says that a machine is off; the end
