@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/trivet-ha/trivet/api/events"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
@@ -114,27 +115,32 @@ func (l *fenceList) prepare(next config.Config) (put func(), err error) {
 
 func (l *fenceList) close() { l.now.Load().Close() }
 
-// openFailover opens the failover of this peer.
-func (p *Peer) openFailover() error {
-	err := p.kube.openFailover(p.opts, p.id.Name, p.ironic, p.opened)
-	if k := p.kube.failover; err == nil && k != nil {
-		k.Unread = p.unreadFences
-	}
-	return err
+// unreadFences tells of this host what holds the machines whose devices an operator has mended in the fence file.
+type unreadFences struct {
+	conf  *admin.Configuration
+	texts *fileTexts
+	host  string
 }
 
-// unreadFences says of this host what holds the machines whose devices an operator has mended in the fence file.
-func (p *Peer) unreadFences() string {
+// why is failover.ControllerOptions' Unread.
+func (u unreadFences) why() string {
 	const key = "failover.fence_file"
 	act := "reload"
 	switch {
-	case slices.Contains(p.conf.Waiting(), key):
+	case slices.Contains(u.conf.Waiting(), key):
 		act = "restart"
-	case !slices.Contains(p.texts.unreadNow(p.conf.Current()), key):
+	case !slices.Contains(u.texts.unreadNow(u.conf.Current()), key):
 		return ""
 	}
 	return fmt.Sprintf("%s was changed on host %s, which leads and has not read it since: 'trivet config check' and 'systemctl "+
-		"%s trivet' there, before the device that was found out is used again", key, p.id.Name, act)
+		"%s trivet' there, before the device that was found out is used again", key, u.host, act)
+}
+
+// heed has the leader wait for what this host has not read.
+func (k *kubernetes) heed(u unreadFences) {
+	if k.failover != nil {
+		k.failover.Unread = u.why
+	}
 }
 
 func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, error) {

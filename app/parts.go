@@ -73,7 +73,11 @@ func (p *Peer) steps() []step {
 		{part: "floating IP",
 			open:  do(func() error { return p.pxe.openAddress(o.Config.FloatingIP, p.opened, o.Logger) }),
 			named: true},
-		{part: "failover", open: do(p.openFailover), named: true},
+		{part: "failover", open: do(func() error {
+			err := p.kube.openFailover(o, p.id.Name, p.ironic, p.opened)
+			p.kube.heed(unreadFences{p.conf, p.texts, p.id.Name})
+			return err
+		}), named: true},
 		{part: "haconfig", open: do(func() (err error) { p.kube.components, err = openComponents(o, p.opened); return err }),
 			named: true},
 		{part: "receivers of events", open: do(func() (err error) { p.receivers, err = openReceivers(o); return err }),

@@ -77,11 +77,19 @@ func foundOut(history []kubestate.Remediation, node string) (in kubestate.Remedi
 
 // byUnreadFences gives no command to a kube node that an operator released after its device was found out, while
 // the leader's list of devices is not the one of its file: it may be the wrong one still.
-func byUnreadFences(f *facts, n *nodeFacts) string {
-	if f.unread == nil || !releasedUnproven(f.history, n.Name) {
-		return ""
+func byUnreadFences(_ *facts, n *nodeFacts) string { return n.unread }
+
+// noteUnread asks why the devices in force are not those of their file, of kube nodes of which that matters.
+func noteUnread(f *facts, unread func() string) {
+	for _, r := range f.history {
+		released := slices.ContainsFunc(r.Steps, func(s kubestate.Step) bool { return s.Operator })
+		if unread == nil || !released || !releasedUnproven(f.history, r.Node) {
+			continue
+		}
+		if n := f.find(func(n *nodeFacts) bool { return n.Name == r.Node }); n != nil {
+			n.unread = unread()
+		}
 	}
-	return f.unread()
 }
 
 // releasedUnproven reports whether a kube node was released whose device had been found out, and no device has been

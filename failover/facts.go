@@ -25,9 +25,8 @@ type facts struct {
 	hold     kubestate.Hold
 	held     bool
 	peers    []peerFacts
-	others   elsewhere     // only who may be acted on needs them
-	counted  *census       // of nodes and others, once it was needed
-	unread   func() string // that of JudgeOptions
+	others   elsewhere // only who may be acted on needs them
+	counted  *census   // of nodes and others, once it was needed
 }
 
 // nodeFacts are those of one kube node.
@@ -45,6 +44,7 @@ type nodeFacts struct {
 	// remediation is the one that is open, nil if none.
 	remediation *kubestate.Remediation
 	cancelled   *kubestate.Remediation // by an operator, and it was not well since; nil if none
+	unread      string                 // why the devices with which it was released may not be those in force
 }
 
 // peerFacts are those of one peer of ours.

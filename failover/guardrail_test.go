@@ -119,10 +119,10 @@ func nodeRailCases() map[string]railCase {
 		},
 		unreadRail: {
 			func(f *facts, n *nodeFacts) {
-				f.unread = func() string { return "its host has not read the list" }
 				f.history = []kubestate.Remediation{endedOf(n, f.clock,
 					kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and its kubelet answers"},
 					kubestate.Step{State: kubestate.RemFencing, Operator: true}, kubestate.Step{State: kubestate.RemCancelled})}
+				noteUnread(f, func() string { return "its host has not read the list" })
 			},
 			"its host has not read the list",
 		},
@@ -473,7 +473,7 @@ func TestSimulateNooBaa(t *testing.T) {
 // A kube node whose device was found out waits for the list of the leader's host once it was released, also for one
 // that was off, until a device was believed again; no other one does.
 func TestReleasedByAListThatTheLeaderHasNotRead(t *testing.T) {
-	found := kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and its kubelet answers"}
+	found := kubestate.Step{State: kubestate.RemStuck, Reason: contradiction + "device bmc says off, and it answers"}
 	failed := kubestate.Step{State: kubestate.RemStuck, Reason: "device bmc: no answer"}
 	released := kubestate.Step{State: kubestate.RemFencing, Operator: true}
 	for name, row := range map[string]struct {
@@ -489,8 +489,8 @@ func TestReleasedByAListThatTheLeaderHasNotRead(t *testing.T) {
 		"its device was not": {[]kubestate.Step{failed, released}, "n0", 0},
 	} {
 		f := factsOf()
-		f.unread = func() string { return "not read" }
 		f.history = []kubestate.Remediation{{Node: row.node, State: kubestate.RemFencing, Steps: row.steps}}
+		noteUnread(f, func() string { return "not read" })
 		if got := f.refusals(f.nodes[0], whileOff()); len(got) != row.want {
 			t.Errorf("unread-fences: %s: %v", name, got)
 		}

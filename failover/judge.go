@@ -254,7 +254,7 @@ func (j *Judge) Simulate(node string, mode Mode) (Verdict, error) {
 func (j *Judge) facts() (*facts, fsm.View) {
 	w := j.o.Tracker.Look()
 	v, _ := j.o.Log.Changed()
-	f := &facts{settings: j.o.Settings(), cluster: j.o.Cluster, synced: w.Synced, api: w.API, unread: j.o.Unread}
+	f := &facts{settings: j.o.Settings(), cluster: j.o.Cluster, synced: w.Synced, api: w.API}
 	for _, n := range w.Nodes {
 		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: n})
 	}
@@ -277,6 +277,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 // mostly none.
 func (j *Judge) deepen(f *facts, v fsm.View) {
 	f.remember(v)
+	noteUnread(f, j.o.Unread)
 	f.others = j.o.trackers.elsewhere(j.o.Cluster)
 	for _, n := range f.nodes {
 		for _, d := range j.o.Fences.For(MachineOf(j.o.Cluster, n.Node)) {

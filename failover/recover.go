@@ -28,8 +28,8 @@ func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 	switch {
 	case r.signs.renewed(m, 0) == "" || !well:
 		r.healthy = time.Time{}
-		if r.diedAgain(m, r.target.watched(m)) {
-			return r.judgeAgain(ctx, m)
+		if (rejudged{r}).diedAgain(m, r.target.watched(m)) {
+			return rejudged{r}.judgeAgain(ctx, m)
 		}
 		if err := r.target.powerOn(ctx, m); err != nil {
 			return r.lost(ctx, m, err)
@@ -49,7 +49,7 @@ func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 
 // diedAgain reports whether a machine has booted since it was off, works without our cordon, as after an
 // operator took it away, and is held for dead: what runs there since came after its pods were deleted.
-func (r *remedy) diedAgain(m kubestate.Remediation, n Node) bool {
+func (r rejudged) diedAgain(m kubestate.Remediation, n Node) bool {
 	suspect, _ := r.judge.Still(m.UID)
 	cordoned := slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == TaintCordon })
 	return suspect && r.signs.silent(m) && n.UID == m.UID && n.BootID != r.target.boot && !cordoned
@@ -57,7 +57,7 @@ func (r *remedy) diedAgain(m kubestate.Remediation, n Node) bool {
 
 // judgeAgain ends the remediation of a machine that died again, if the storage shows the same: the next one
 // begins if the guard rails let it, and proves everything by itself.
-func (r *remedy) judgeAgain(ctx context.Context, m kubestate.Remediation) error {
+func (r rejudged) judgeAgain(ctx context.Context, m kubestate.Remediation) error {
 	n, err := r.target.readNodeAndLease(ctx, m)
 	switch {
 	case err != nil:
