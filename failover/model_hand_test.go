@@ -333,9 +333,13 @@ func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
 			off = true
 		}
 		c.reads = append(c.reads, reading{time.Now(), off, c.alive()})
-		p = PowerOn
-		if off {
+		switch {
+		case c.mumbles:
+			p = PowerUnknown
+		case off:
 			p = PowerOff
+		default:
+			p = PowerOn
 		}
 		return nil
 	})

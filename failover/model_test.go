@@ -117,6 +117,7 @@ type pc struct {
 	slow         bool // its kubelet takes as long to answer as a probe waits
 	fault        string
 	deafToOn     int       // so many commands to switch it on are lost or refused
+	mumbles      bool      // its device says neither on nor off
 	offs         int       // power-off commands that it got
 	reads        []reading // since the newest of them
 }

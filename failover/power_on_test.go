@@ -51,6 +51,29 @@ func TestPowerOnIsRepeated(t *testing.T) {
 	}
 }
 
+// A device that says neither on nor off is asked again, and given no command.
+func TestPowerOnByADeviceThatDoesNotSay(t *testing.T) {
+	inWorld(t, 3, 6, func(w *world) {
+		s := safe()
+		s.Remedy.PowerOn = true
+		h := w.lead("h1", s, 0, 0)
+		w.pass(time.Minute)
+		w.after("to detached", func() { w.with(func() { w.pcs["n1"].mumbles = true }) })
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+		w.pass(90 * time.Second)
+		w.waitsFor(h, "it does not say whether the machine is on")
+		if n := w.count("on", "n1"); n != 0 {
+			t.Errorf("power-unknown: %d commands\n%s", n, w.story())
+		}
+		w.with(func() { w.pcs["n1"].mumbles = false })
+		w.recovers()
+		if n := w.count("on", "n1"); n != 1 {
+			t.Errorf("power-unknown: %d commands once it says off\n%s", n, w.story())
+		}
+	})
+}
+
 // Whoever took the power of a machine that was switched on, or could not be, has opened it. No
 // later leader switches it on; one that empties it does.
 func TestNextLeaderDoesNotSwitchOnAgain(t *testing.T) {
