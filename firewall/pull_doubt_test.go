@@ -2,11 +2,13 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
@@ -147,6 +149,28 @@ func TestDoubtOfPortsWaitsForOlderPeers(t *testing.T) {
 		v, _ := r.Changed()
 		if s, doubted := v.PortSuspicion(); doubted || v.PortCount() != 40 {
 			t.Errorf("blacklist-emptied: %d ports, doubted: %v %+v", v.PortCount(), doubted, s)
+		}
+	})
+}
+
+// A doubt that the log did not take is an error of the pull, which is tried again soon.
+func TestDoubtThatIsNotCommittedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.pulled(&portsAnswer{ports(0, 500)}, pullPeriod, time.Second)
+		lost := errors.New("leadership lost")
+		r.propose = func(c fsm.Command) error {
+			if _, doubt := c.(nodesync.Suspect); doubt {
+				return lost
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), pullRetry/2)
+		defer cancel()
+		pull := NewPull(&portsAnswer{}, r, pullPeriod, msgcheck.Logger(t))
+		if err := pull.Run(ctx, r); err != nil || !errors.Is(pull.Err(), lost) {
+			t.Errorf("doubt-uncommitted: the pull says %v (%v)", pull.Err(), err)
 		}
 	})
 }
