@@ -20,7 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-// unreadPipe is one that nobody reads, and takes a page of memory.
+// unreadPipe is one that is not read, and takes a page of memory.
 func unreadPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -69,7 +69,7 @@ func TestPeerOutlivesItsLog(t *testing.T) {
 	}
 }
 
-// TestStopOfAnUnreadLog ends in order, although its last lines are taken by nobody.
+// TestStopOfAnUnreadLog ends in order, although its last lines are not taken.
 func TestStopOfAnUnreadLog(t *testing.T) {
 	p := newProcessPeer(t, "h1")
 	p.must("init", "-q")

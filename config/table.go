@@ -146,7 +146,7 @@ func inspectionOptions() []Option {
 			Help:  "How often the leader looks for introspections that timed out and for nodes that Ironic no longer has."},
 		{Key: "inspection.reboot_throttle", Change: AtReload, Extent: AllHosts, Default: "0s",
 			rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
-			Help: "Least time between two nodes that are powered on, over all peers. 0s: none."},
+			Help: "Least time between two nodes that are powered on, over all peers, but for those that a busy Ironic made wait, which are tried again in between. 0s: none."},
 		{Key: "inspection.introspection_delay", Change: AtReload, Extent: AllHosts, AliasOf: "inspection.reboot_throttle",
 			Default: "0s", rule: between(0, longestThrottle), field: func(c *Config) any { return &c.Inspection.RebootThrottle },
 			Help: "The original's name for reboot_throttle. Write one of the two."},

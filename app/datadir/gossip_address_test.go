@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
-// TestGossipAddressOfAName is one at which the others reach the peer, whatever its name has.
+// TestGossipAddressOfAName is one at which the others reach the peer, also where its name has others.
 func TestGossipAddressOfAName(t *testing.T) {
 	const own, nat, seed = "192.0.2.1", "203.0.113.1", "h2:7351"
 	names := func(own ...string) map[string][]string {

@@ -21,7 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-// TestLogWaitsForNoReader fills the journal's stream, which nobody reads, and then reads it.
+// TestLogWaitsForNoReader fills the journal's stream, which is not read, and then reads it.
 func TestLogWaitsForNoReader(t *testing.T) {
 	for format, lost := range map[string]string{
 		config.LogText: `<4>level=WARN msg="write log failed, lines lost" lines=`,

@@ -59,7 +59,7 @@ func ofN2(namespaces ...string) (pods []failover.Pod) {
 	return pods
 }
 
-// Whatever selects a pod and allows nothing is named, without a look at the pods.
+// A budget that selects a pod and allows nothing is named, without a look at the pods.
 func TestDisrupted(t *testing.T) {
 	c, s := openOn(t)
 	left, everything, nothing, others := disrupts("a", "left"), disrupts("a", "everything"), disrupts("a", "nothing"),

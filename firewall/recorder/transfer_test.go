@@ -30,7 +30,7 @@ func TestTransfersByHTTPAreTold(t *testing.T) {
 	})
 }
 
-// A transfer that nobody breaks off ends by silence: as abandoned, or, where just the blocks are
+// A transfer that is not broken off ends by silence: as abandoned, or, where just the blocks are
 // missing that the kernel leaves out, as fetched.
 func TestSilentTransfers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
