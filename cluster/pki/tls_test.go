@@ -357,8 +357,13 @@ func TestProtocolAndVersion(t *testing.T) {
 	}
 	silent := server.Clone()
 	silent.NextProtos = nil
-	if err, _ := talk(pki.ClientTLS(newEnd(c, 0, 0).endpoint, "", "h2"), silent); err == nil {
-		t.Error("the client accepted a server without the protocol")
+	for name, config := range map[string]*tls.Config{
+		"client":  pki.ClientTLS(newEnd(c, 0, 0).endpoint, "", "h2"),
+		"inquiry": pki.InquiryTLS(newEnd(c, 0, 0).endpoint, "h2", func(id pki.Identity) { t.Errorf("inquiry found %v", id) }),
+	} {
+		if err, _ := talk(config, silent); err == nil {
+			t.Errorf("%s accepted a server without the protocol", name)
+		}
 	}
 }
 
