@@ -39,7 +39,7 @@ func TestBudgetWhileAnotherMachineWaits(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inWorld(t, 5, 2, func(w *world) {
-				w.lead("h1", safe(), 0, 0)
+				h := w.lead("h1", safe(), 0, 0)
 				w.pass(time.Minute)
 				if row.state == kubestate.RemStuck {
 					w.fault("n1", bothCannot)
@@ -53,6 +53,11 @@ func TestBudgetWhileAnotherMachineWaits(t *testing.T) {
 				if offs := w.count("off", "n2"); (offs > 0) == row.lacking {
 					t.Errorf("own-budget: %d power-offs of n2, and that its budget lacks pods elsewhere is %v\n%s", offs, row.lacking,
 						w.story())
+				}
+				for _, v := range h.c.Verdicts("k") {
+					if v.Held() != (row.lacking && v.Node.Name == "n2") {
+						t.Errorf("held: %s is told to be left alone: %v, %q", v.Node.Name, v.Held(), v.Why)
+					}
 				}
 				w.with(func() { w.trouble.lacking = false })
 				w.comesTo("n2", kubestate.RemDetached)

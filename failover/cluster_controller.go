@@ -325,6 +325,9 @@ func (s *clusterController) verdicts() []Verdict {
 		if refused[0].rail != signsRail || d.Remediation == nil { // else the judge says the same, as of now
 			all[i].Why = append(sentences(refused), d.Why...)
 		}
+		if d.Rail == "" && refused[0].rail != signsRail {
+			all[i].Rail = refused[0].rail
+		}
 		if d.Remediation != nil {
 			all[i].Would = fmt.Sprintf("nothing now: its remediation waits at %v", d.Remediation.State)
 		}

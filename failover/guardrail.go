@@ -62,6 +62,12 @@ const (
 	dryRunRail = "dry-run"
 )
 
+// chosenRails names those by which an operator says that a kube node is left alone, and that of a Node
+// whose machine has never come.
+func chosenRails() []string {
+	return []string{"mode", pausedRail, optOutRail, "selected", "never-ready", plannedRail, "cancelled", dryRunRail}
+}
+
 // beforePower returns the guard rails that are asked before a remediation begins and
 // again before each power-off command: minutes or days may lie between. That no device
 // is configured makes an open remediation stuck instead.

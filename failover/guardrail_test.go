@@ -221,11 +221,38 @@ func TestEveryGuardRailForbidsAlone(t *testing.T) {
 			if (v.Would == nothing) == (name == dryRunRail) {
 				t.Errorf("would: %q", v.Would)
 			}
+			wanted := []string{"mode", "paused", "opt-out", "selected", "never-ready", "planned", "cancelled", "dry-run"}
+			if v.Held() == slices.Contains(wanted, name) {
+				t.Errorf("held: by %s it is told to be left alone: %v", name, v.Held())
+			}
 		})
 	}
 	for _, r := range rails() {
 		if _, tested := cases[r.name]; !tested && r.name != "synced" && r.name != "api-silent" {
 			t.Errorf("guard rail %s has no case", r.name)
+		}
+	}
+}
+
+// What an operator wants counts before what else forbids, but for a dry run, which says what would be done.
+func TestHeldByWhatForbidsFirst(t *testing.T) {
+	for _, c := range []struct {
+		rails []string
+		held  bool
+	}{
+		{nil, false}, {[]string{"no-device", "paused"}, false}, {[]string{"planned", "storm"}, false},
+		{[]string{"dry-run", "no-device"}, true}, {[]string{"storm", "no-device"}, true},
+	} {
+		f := factsOf()
+		for _, name := range c.rails {
+			railCases()[name].change(f, f.nodes[0])
+		}
+		if v := f.judgeNode(f.nodes[0]); v.Held() != c.held {
+			t.Errorf("held: with %v it is told to be left alone: %v", c.rails, v.Held())
+		}
+		f.nodes[0].remediation = &kubestate.Remediation{State: kubestate.RemIntent}
+		if v := f.judgeNode(f.nodes[0]); v.Held() {
+			t.Errorf("held: under its remediation it is told to be left alone, with %v", c.rails)
 		}
 	}
 }

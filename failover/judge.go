@@ -79,6 +79,14 @@ type Verdict struct {
 	// would have decided the same. Of a remediation that waits they are what holds it.
 	Why         []string
 	Remediation *kubestate.Remediation // the one that is open, nil if none
+	// Rail names the guard rail that keeps a remediation from beginning, or what refused it; "" for none.
+	Rail string
+}
+
+// Held reports whether a kube node is held for dead and left alone although no operator has asked for
+// that, by a pause, a mark or the configuration.
+func (v Verdict) Held() bool {
+	return v.Suspect && v.Remediation == nil && v.Rail != "" && !slices.Contains(chosenRails(), v.Rail)
 }
 
 // nothing is the usual verdict.
@@ -370,6 +378,7 @@ func (f *facts) weigh(n *nodeFacts, v *Verdict, asked []rail, would string) {
 	for _, r := range asked {
 		if s := r.forbids(f, n); s != "" {
 			v.Why = append(v.Why, s)
+			v.Rail = cmp.Or(v.Rail, r.name)
 			dry = dry && r.name == dryRunRail
 		}
 	}

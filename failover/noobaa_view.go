@@ -50,7 +50,7 @@ func (e *edges) view(v Verdict, held string, dry bool) Verdict {
 	defer e.mu.Unlock()
 	n, done := e.nodes[v.Node.UID], e.done[v.Node.UID]
 	queued := slices.IndexFunc(e.queue, func(q edge) bool { return q.uid == v.Node.UID })
-	v.Suspect, v.Act, v.Would, v.Why = v.Node.Ready != kubestate.ReadyTrue, false, nothing, nil
+	v.Suspect, v.Act, v.Would, v.Why, v.Rail = v.Node.Ready != kubestate.ReadyTrue, false, nothing, nil, ""
 	switch {
 	case !v.Suspect:
 		v.Why = append(v.Why, "it is Ready")

@@ -253,6 +253,8 @@ func failoverCases() map[string]alertCase {
 	return map[string]alertCase{
 		"a remediation is stuck": {quiet: "45s", at: "75s", fires: fires("TrivetRemediationStuck", 1),
 			series: everywhere("1x40", "trivet_failover_remediations", `state="stuck"`)},
+		"a dead kube node is left alone": {quiet: "9m", at: "12m", fires: fires("TrivetKubeNodeHeld", 1),
+			series: everywhere("1x100", "trivet_warnings", `warning="failover_held"`)},
 		"paused": {quiet: "59m", at: "62m", fires: fires("TrivetFailoverPaused", 1),
 			series: everywhere("1x400", "trivet_failover_paused")},
 		"an API server is silent": {quiet: "90s", at: "150s", fires: fires("TrivetKubeAPISilent", 1),

@@ -35,6 +35,7 @@ func (k *Kube) warnings(v fsm.View) []api.Warning {
 		if w, leads := k.Controller.Watched(c.Name()); leads && !w.API.Answers {
 			h.silent[c.Name()] = cmp.Or(w.API.Why, "it was not asked yet")
 		}
+		h.held = append(h.held, k.Controller.Verdicts(c.Name())...)
 	}
 	if h.mode == failover.ModeSafe {
 		h.unplaced = unplaced(k.Controller.Places())
@@ -65,6 +66,7 @@ type kubeHealth struct {
 	open   []kubestate.Remediation
 	faults map[string]string // by cluster: why this peer has no opinion
 	silent map[string]string // by cluster: why its API server does not answer the leader
+	held   []failover.Verdict
 	// unplaced are peers that may run on kube nodes, though none was found there.
 	unplaced []string
 }
@@ -82,6 +84,7 @@ func (h kubeHealth) warnings() []api.Warning {
 		}
 	}
 	out = append(out, h.stuckWarnings()...)
+	out = append(out, h.heldWarnings()...)
 	for _, pause := range h.pauses {
 		resume := "trivet failover resume"
 		if pause.Cluster != "" {
@@ -123,6 +126,27 @@ func (h kubeHealth) stuckWarnings() warningList {
 			"write failover.mode: safe and its cluster until each has ended, or see docs/failover.md#left-open",
 			"%d remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: %s (%s)",
 			len(nodes), joinNames(nodes[:min(len(nodes), maxNamedNodes)]), why)
+	}
+	return out
+}
+
+// heldWarnings warns of kube nodes that are held for dead and left alone, of each cluster once: a storm
+// has many.
+func (h kubeHealth) heldWarnings() warningList {
+	var out warningList
+	held := make(map[string][]failover.Verdict)
+	for _, d := range h.held {
+		if d.Held() {
+			held[d.Node.Cluster] = append(held[d.Node.Cluster], d)
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(held)) {
+		first, more := held[c][0], ""
+		if n := len(held[c]) - 1; n > 0 {
+			more = fmt.Sprintf("; %d more of %s", n, c)
+		}
+		out.add("failover_held", "see 'trivet failover show "+c+"/"+first.Node.Name+"' for all that forbids it",
+			"kube node %s/%s is held for dead, and its work is not moved: %s%s", c, first.Node.Name, first.Why[0], more)
 	}
 	return out
 }

@@ -53,6 +53,14 @@ func TestWarningsOfFailover(t *testing.T) {
 		{"blind", kubeHealth{faults: map[string]string{"b": "x", "a": "y"}, silent: map[string]string{"c": "refused"}},
 			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x",
 				"failover_api_silent: c does not answer: refused"}},
+		{"held", kubeHealth{mode: failover.ModeSafe, held: []failover.Verdict{
+			{Node: kubestate.Node{Cluster: "prod", Name: "w0"}},
+			{Node: kubestate.Node{Cluster: "prod", Name: "w1"}, Suspect: true, Rail: "storm", Why: []string{"a storm", "other"}},
+			{Node: kubestate.Node{Cluster: "prod", Name: "w2"}, Suspect: true, Rail: "storm", Why: []string{"a storm"}},
+			{Node: kubestate.Node{Cluster: "prod", Name: "w3"}, Suspect: true, Rail: "paused", Why: []string{"a pause"}},
+			{Node: kubestate.Node{Cluster: "dev", Name: "w1"}, Suspect: true, Rail: "no-device", Why: []string{"no device"}}}},
+			[]string{"failover_held: kube node dev/w1 is held for dead, and its work is not moved: no device",
+				"failover_held: kube node prod/w1 is held for dead, and its work is not moved: a storm; 1 more of prod"}},
 		{"peers that may be anywhere", kubeHealth{unplaced: []string{"h1", "h3"}},
 			[]string{"failover_unplaced_peers: of h1 and h3 it is not known that"}},
 	} {

@@ -21,8 +21,8 @@ func warningCodes() []string {
 	return []string{
 		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid",
 		"certificate_old", "clock_skew",
-		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_left_open",
-		"failover_no_vote", "failover_paused",
+		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_held",
+		"failover_left_open", "failover_no_vote", "failover_paused",
 		"failover_stuck", "failover_unfenced", "failover_unplaced_peers", "few_voters", "file_unusable", "floating_ip",
 		"floating_ip_unanswered", "former_member",
 		"former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "inspections_unread", "ironic_away",
@@ -41,7 +41,7 @@ func warningCodes() []string {
 func degrades(code string) bool {
 	switch code {
 	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full",
-		"failover_api_silent", "failover_left_open", "failover_no_vote",
+		"failover_api_silent", "failover_held", "failover_left_open", "failover_no_vote",
 		"failover_stuck", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_silent", "haconfig_api_silent",
 		"inspections_unread", "ironic_away", "keystone_away", "log_unread", "no_leader", "no_margin", "no_peer_may_lead",
 		"no_port_list", "old_port_list", "peer_silent", "peer_unreachable", "ramdisk_endpoint_away",
