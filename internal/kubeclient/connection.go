@@ -2,6 +2,9 @@ package kubeclient
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"mime"
 	"net"
 	"net/http"
 	"syscall"
@@ -43,21 +46,31 @@ func dialer() *net.Dialer {
 	}
 }
 
-// bounded cuts answers that are too long. Watches have no end; client-go bounds
-// each of their events.
+// bounded cuts answers that are too long, and takes no page for an answer. Watches have no
+// end; client-go bounds each of their events.
 type bounded struct{ next http.RoundTripper }
 
 // WrappedRoundTripper lets client-go find the connections below, to close them; it
 // complains on standard error where it does not.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. What stands in front of an API server, such as a portal
+// that wants a login, sends a page with 200 to all that it is asked, and client-go takes that for
+// a write that is done, or for an API server that is ready.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
-	if err == nil && !req.URL.Query().Has("watch") {
+	if err != nil {
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && resp.StatusCode < 300 {
+		err := fmt.Errorf("%s answers %d with a page of HTML, as no API server does: another program stands in front of it",
+			req.URL.Host, resp.StatusCode)
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	if !req.URL.Query().Has("watch") {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, MaxAnswer)
 	}
-	return resp, err
+	return resp, nil
 }
 
 // Quiet keeps client-go from writing to its global log what we return as an error.
