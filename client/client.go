@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -337,6 +338,9 @@ func (c *endpoints) send(ctx context.Context, server *url.URL, r request, token 
 		return answer{}, &Miss{Server: server.String(), Err: fmt.Errorf("read the answer: %w", err), Arrived: true}
 	case len(body) > maxAnswer:
 		return answer{}, fmt.Errorf("%s: the answer is longer than %d MiB", server, maxAnswer>>20)
+	case len(body) > 0 && bounds.IsPage(resp): // empty answers of the contract are called HTML, too
+		return answer{}, &Miss{Server: server.String(),
+			Err: errors.New("it answered with a page of HTML: another program stands in front of it")}
 	}
 	return answer{body: body, header: resp.Header}, nil
 }

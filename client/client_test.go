@@ -271,6 +271,22 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// TestPageIsNoAnswer: a portal in front of a server says yes to all with a page. The contract calls empty
+// answers HTML, too.
+func TestPageIsNoAnswer(t *testing.T) {
+	html := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	page := answer{status: 200, body: "<html>log in</html>", head: html}
+	synctest.Test(t, func(t *testing.T) {
+		s := answers(page, answer{status: 202, head: html})
+		if err := s.client(t).Abort(t.Context(), "n"); err != nil || len(s.asked) != 2 {
+			t.Errorf("client-page: an abort was asked for %d times, and ended with %v", len(s.asked), err)
+		}
+		if err := answers(page).client(t).DeleteRules(t.Context()); err == nil || !strings.Contains(err.Error(), "a page of HTML") {
+			t.Errorf("client-page: all servers answer with a page, and the error is %v", err)
+		}
+	})
+}
+
 // TestMintedRules: a rule without a UUID has the same one in every try.
 func TestMintedRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

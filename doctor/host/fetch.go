@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Fetch reports why a file cannot be fetched over HTTP or TFTP, within 3 seconds.
@@ -80,6 +82,9 @@ func httpGet(ctx context.Context, text string) (head []byte, size int64, err err
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
+	}
+	if bounds.IsPage(resp) && bytes.HasPrefix(bytes.TrimSpace(head), []byte("<")) { // some servers call any file HTML
+		return nil, 0, fmt.Errorf("the server answers %s with a page of HTML", resp.Status)
 	}
 	whole := resp.ContentLength // -1 if the server does not say
 	if _, text, ok := strings.Cut(resp.Header.Get("Content-Range"), "/"); ok {

@@ -166,6 +166,9 @@ func TestHTTP(t *testing.T) {
 			fmt.Fprint(w, large)
 		case "/script":
 			fmt.Fprint(w, "#!ipxe\n"+large)
+		case "/page", "/called.html": // by its content, and by its name alone
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, map[string]string{"/page": "\n<!DOCTYPE html>"}[r.URL.Path]+large[:9])
 		case "/empty":
 		default:
 			http.NotFound(w, r)
@@ -174,6 +177,7 @@ func TestHTTP(t *testing.T) {
 	defer web.Close()
 	for path, want := range map[string]string{
 		"/kernel": "1048576", "/empty": "0", "/gone": "the server answers 404 Not Found", "/script": "script",
+		"/page": "the server answers 200 OK with a page of HTML", "/called.html": "9",
 	} {
 		head, size, err := fetchHead(t.Context(), web.URL+path)
 		got := fmt.Sprint(size)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
@@ -74,6 +75,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		t.dropConnection(c)
 		return nil, err
+	}
+	if bounds.IsPage(resp) { // Ironic sends none; it would pass for a power command or a document that was taken
+		_ = resp.Body.Close() // it is of no use
+		return nil, fmt.Errorf("%s answered %d with a page of HTML: another program stands in front of it", req.URL.Host,
+			resp.StatusCode)
 	}
 	limit := int64(maxPage)
 	if resp.StatusCode >= http.StatusMultipleChoices {

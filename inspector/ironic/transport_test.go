@@ -155,3 +155,22 @@ func TestCallerThatLeftSendsNothing(t *testing.T) {
 		t.Errorf("caller-left: %d requests were sent", n-1)
 	}
 }
+
+// What stands in front of Ironic excuses itself with 200 and a page: nothing was done, and nothing is judged.
+func TestPageIsNoAnswer(t *testing.T) {
+	url := raw(t, "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 6\r\n\r\n<html>")
+	c := dial(t, conf(url))
+	_, unread := c.Node(t.Context(), node1)
+	_, untaken := c.Continue(t.Context(), InbandCall{Body: []byte("{}")})
+	for what, err := range map[string]error{
+		"power": c.SetPower(t.Context(), node1, PowerReboot), "node": unread, "document": untaken,
+		"port": c.DeletePort(t.Context(), port1),
+	} {
+		if !Unjudged(err) || !strings.Contains(err.Error(), "a page of HTML") {
+			t.Errorf("ironic-page: of a call for a %s it says %v, and that it is judged", what, err)
+		}
+	}
+	if busy := len(c.now.Load().transport.slots); busy != 0 {
+		t.Errorf("ironic-page: %d connections are busy", busy)
+	}
+}

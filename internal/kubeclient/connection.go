@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net"
 	"net/http"
 	"syscall"
@@ -12,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 const (
@@ -54,15 +55,14 @@ type bounded struct{ next http.RoundTripper }
 // complains on standard error where it does not.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// RoundTrip implements http.RoundTripper. What stands in front of an API server, such as a portal
-// that wants a login, sends a page with 200 to all that it is asked, and client-go takes that for
-// a write that is done, or for an API server that is ready.
+// RoundTrip implements http.RoundTripper. client-go takes a page for a write that is done, or for
+// an API server that is ready.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && resp.StatusCode < 300 {
+	if bounds.IsPage(resp) {
 		err := fmt.Errorf("%s answers %d with a page of HTML, as no API server does: another program stands in front of it",
 			req.URL.Host, resp.StatusCode)
 		return nil, errors.Join(err, resp.Body.Close())
