@@ -125,6 +125,45 @@ func TestRelaysOfASourceAreBounded(t *testing.T) {
 	f.check()
 }
 
+// All machines of a site may call from one network of IPv6, or from behind one NAT: those whose node
+// Ironic's ports name have half of the room, and from then on an eighth is enough. What they take leaves
+// the share of those that are not known as it is. Before log version 3 an eighth is all.
+func TestRelaysOfASiteBehindOneNetwork(t *testing.T) {
+	const size, site = 700 << 10, "2001:db8::/64"
+	for version, most := range map[int]int{2: relays.MaxBytesOfSource, Version: relays.MaxBytes / 2} {
+		f := newRelayFlood(t)
+		m, _ := f.state.View().Member("a")
+		m.Version = version
+		f.do(Header{}, membership.PutMember{Member: m})
+		var sent []fencing.Token
+		for {
+			res := f.send(site, nodeN(len(sent)), size)
+			if res.Code != OK {
+				break
+			}
+			sent = append(sent, relayedOf(t, res).Sequence)
+		}
+		if all := len(sent) * size; all > most || all < most-2*size {
+			t.Errorf("site-share: log version %d: %d MiB of a site's nodes wait, want %d", version, all>>20, most>>20)
+		}
+		unknown := f.send(site, "", size).Code
+		if (unknown == OK) != (version == Version) {
+			t.Errorf("site-share: log version %d: a machine that is not known: %v", version, unknown)
+		}
+		if res := f.send("192.0.2.9/32", nodeA, size); res.Code != OK {
+			t.Errorf("site-share: log version %d: a node of another source: %v", version, res.Err())
+		}
+		f.take(sent...)
+		for n := range len(sent) / 2 {
+			f.take(relayedOf(t, f.send(site, nodeN(len(sent)+n), size)).Sequence)
+		}
+		if _, kept := f.state.View().TakenRelayOf(nodeN(0)); kept != (version == Version) {
+			t.Errorf("site-share: log version %d: that Ironic's data of the first node is kept is %v", version, kept)
+		}
+		f.check()
+	}
+}
+
 // A stranger that knows a node's MAC has the room of one node.
 func TestRelaysOfANodeAreBounded(t *testing.T) {
 	f := newRelayFlood(t)

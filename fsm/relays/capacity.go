@@ -1,6 +1,8 @@
 package relays
 
 import (
+	"slices"
+
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -11,8 +13,10 @@ import (
 // documents, so no single source, and no number of sources that name no known node,
 // may take the room of the machines that Ironic waits for.
 const (
-	// MaxOfSource and MaxBytesOfSource bound what one source may have
-	// stored: an eighth.
+	// MaxOfSource and MaxBytesOfSource bound what one source may have stored of nodes that are
+	// not known: an eighth. Of nodes that Ironic's ports name it bounds what waits, once half of the
+	// room is taken: until then a site behind one network, of IPv6 or a NAT, has it. Before log
+	// version 3 it bounds both together, always.
 	MaxOfSource      = MaxRelays / 8
 	MaxBytesOfSource = MaxBytes / 8
 	// MaxUnknown and MaxBytesUnknown bound the documents whose node is
@@ -32,14 +36,27 @@ const (
 // and the newest document of a node that it took makes room for no other of that node.
 const logVersionTakenStay = 3
 
+// logVersionSites is the log version from which on documents of known nodes count in the share of
+// their source once half of the room is taken, and others count in it by themselves.
+const logVersionSites = 3
+
 // relayShare is a part of the room for relays. Every relay belongs to several.
 type relayShare struct {
 	key  string // of the tables; no key is the beginning of another's
 	name string // for a refusal
 	most relaySum
-	// ofNode says that it is a node's, of which a document may stay.
-	ofNode bool
+	of   shareOf
 }
+
+// shareOf says whose a share is, where that matters.
+type shareOf uint8
+
+const (
+	ofOthers  shareOf = iota
+	ofNode            // of which a document may stay
+	ofSource          // with all that it sent
+	ofUnknown         // of a source, without what it sent of known nodes
+)
 
 // relaySum is how much documents take.
 type relaySum struct{ documents, bytes int }
@@ -61,14 +78,29 @@ func (r Relay) shares() []relayShare {
 	shares := []relayShare{{key: "all", name: "all sources", most: relaySum{MaxRelays, MaxBytes}}}
 	if r.Source != "" {
 		shares = append(shares, relayShare{key: "source " + r.Source + "\x00", name: r.Source,
-			most: relaySum{MaxOfSource, MaxBytesOfSource}})
+			most: relaySum{MaxOfSource, MaxBytesOfSource}, of: ofSource})
 	}
 	if r.Node == "" {
-		return append(shares, relayShare{key: "unknown", name: "nodes that Ironic's ports do not name",
+		if r.Source != "" {
+			shares = append(shares, relayShare{key: "unknown of " + r.Source + "\x00", name: r.Source,
+				most: relaySum{MaxOfSource, MaxBytesOfSource}, of: ofUnknown})
+		}
+		return append(shares, relayShare{key: "unknown\x00", name: "nodes that Ironic's ports do not name",
 			most: relaySum{MaxUnknown, MaxBytesUnknown}})
 	}
 	return append(shares, relayShare{key: "node " + r.Node, name: "node " + r.Node,
-		most: relaySum{MaxOfNode, MaxBytesOfNode}, ofNode: true})
+		most: relaySum{MaxOfNode, MaxBytesOfNode}, of: ofNode})
+}
+
+// bounding returns those shares of r that bound it, of so many bytes.
+func (t Txn) bounding(r Relay, bytes int) []relayShare {
+	all, _ := t.used.Get([]byte("all"))
+	all.pending.add(1, bytes)
+	pressed := all.pending.exceeds(relaySum{MaxRelays / 2, MaxBytes / 2})
+	return slices.DeleteFunc(r.shares(), func(s relayShare) bool {
+		sites := t.Version >= logVersionSites
+		return s.of == ofUnknown && !sites || s.of == ofSource && sites && (r.Node == "" || !pressed)
+	})
 }
 
 // member is the key of a relay among those of the share that have ended.
@@ -111,10 +143,10 @@ func (t Txn) countRelay(r Relay, in bool) {
 // relayRoom refuses a relay for which there is no room even if all that have
 // ended and may make room went. bytes is what its document takes.
 func (t Txn) relayRoom(r Relay, bytes int) entry.Result {
-	for _, s := range r.shares() {
+	for _, s := range t.bounding(r, bytes) {
 		use, _ := t.used.Get([]byte(s.key))
 		pending, most := use.pending, s.most
-		if s.ofNode {
+		if s.of == ofNode {
 			most.add(t.stays(r.Node))
 		}
 		if use.pending.add(1, bytes); use.pending.exceeds(most) {
@@ -138,7 +170,7 @@ func (t Txn) stays(node string) (documents, bytes int) {
 // makeRoom drops ended relays of each share, those that failed first and the oldest of them
 // first, until one more fits; relayRoom has said that it will.
 func (t Txn) makeRoom(r Relay, bytes int) {
-	for _, s := range r.shares() {
+	for _, s := range t.bounding(r, bytes) {
 		if t.Version >= logVersionTakenStay {
 			t.dropEnded(s, t.failed, bytes)
 		}

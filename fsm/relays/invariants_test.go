@@ -50,11 +50,11 @@ func corruptRelays(all Txn) map[string]func(Txn) {
 		"pending relay not pending":     func(s Txn) { s.pending.Drop(table.TokenKey(pending.Sequence)) },
 		"ended relay not ended":         func(s Txn) { s.ended.Drop(taken.shares()[0].member(taken.Sequence)) },
 		"ended relay in a foreign share": func(s Txn) {
-			s.ended.Put(relayShare{key: "unknown"}.member(taken.Sequence), table.None{})
+			s.ended.Put(relayShare{key: "unknown\x00"}.member(taken.Sequence), table.None{})
 		},
 		"ended relay kept for ever":        func(s Txn) { s.Disarm(taken.Expires, dueRelay, table.TokenKey(taken.Sequence)) },
 		"bytes of relays counted wrong":    func(s Txn) { s.used.Put([]byte("all"), relayUse{}) },
-		"share of no relay":                func(s Txn) { s.used.Put([]byte("unknown"), relayUse{all: relaySum{1, 1}}) },
+		"share of no relay":                func(s Txn) { s.used.Put([]byte("unknown\x00"), relayUse{all: relaySum{1, 1}}) },
 		"relay in no state":                change(pending, func(r *Relay) { r.State = 0 }),
 		"relay of no node's name":          change(pending, func(r *Relay) { r.Node = "x" }),
 		"pending relay that ended":         change(pending, func(r *Relay) { r.EndedMillis = 1 }),
