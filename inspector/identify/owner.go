@@ -2,6 +2,7 @@ package identify
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -56,7 +57,7 @@ func MACsOf(v fsm.View, node string) []string {
 // maxSeen is how many MACs at the beginning of a document are looked up.
 const maxSeen = 32
 
-// Named returns the node under introspection that the beginning of a ramdisk's document
+// Named returns the node under introspection, here or by Ironic itself, that the beginning of a ramdisk's document
 // names by a MAC. It decides who waits for whom and nothing else: whose document it is, the
 // whole document says.
 func Named(v fsm.View, beginning []byte) (node string, ok bool) {
@@ -67,7 +68,8 @@ func Named(v fsm.View, beginning []byte) (node string, ok bool) {
 		}
 		if mac, ok := CanonicalMAC(string(text)); ok {
 			seen++
-			if nodes := v.NodesByMAC(mac); len(nodes) == 1 { // one of several would share with the others
+			nodes := unique(slices.Concat(v.NodesByMAC(mac), v.InspectedByMAC(mac)))
+			if len(nodes) == 1 { // one of several would share with the others
 				return nodes[0], true
 			}
 		}

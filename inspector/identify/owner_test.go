@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -27,6 +28,21 @@ func TestMACsAtTheBeginning(t *testing.T) {
 	} {
 		if node, ok := Named(s.View(), []byte(text)); node != want || ok != (want != "") {
 			t.Errorf("first-macs: %.100s: %q, want %q", text, node, want)
+		}
+	}
+}
+
+// Machines that Ironic inspects are named, too, by a MAC that is no other's under introspection.
+func TestMACsOfWhatIronicInspects(t *testing.T) {
+	s := newSite(t, at(node1, "", []string{mac1}), at(node2, "", []string{mac2})).starts(t)
+	inspected := introspection.PutInspected{Nodes: []introspection.Inspected{
+		{Node: node1, MACs: []string{mac1}}, {Node: node3, MACs: []string{mac2, mac3}}}}
+	if res, err := s.DoAsLeader(inspected); err != nil || res.Err() != nil {
+		t.Fatal(res, err)
+	}
+	for mac, want := range map[string]string{mac1: node1, mac2: "", mac3: node3} {
+		if node, ok := Named(s.View(), []byte(`{"mac_address":"`+mac+`"`)); node != want || ok != (want != "") {
+			t.Errorf("first-macs: of %s, which Ironic inspects, it names %q, want %q", mac, node, want)
 		}
 	}
 }
