@@ -2,6 +2,7 @@ package identify
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
@@ -31,19 +32,29 @@ func (s Search) Sought(ctx context.Context, m Machine) (found Sought, err error)
 		return found, err
 	}
 	nodes := bmcs.owners(m.BMC, "")
-	for _, node := range nodes[:min(len(nodes), maxAsked)] {
+	for i, node := range nodes {
+		if i == maxAtBMC {
+			return found, fmt.Errorf("%d nodes of Ironic have the address of the machine's BMC; %d were read, and "+
+				"wait for no document", len(nodes), maxAtBMC)
+		}
 		known, there, err := s.Node(ctx, node)
 		if err != nil {
 			return found, err
 		}
 		found.BMC = found.BMC || there
-		found.Waits = found.Waits || there && known.Provision == ironic.InspectWait
+		if found.Waits = there && known.Provision == ironic.InspectWait; found.Waits {
+			return found, nil
+		}
 	}
 	if !found.BMC {
 		err = bmcs.unresolved()
 	}
 	return found, err
 }
+
+// maxAtBMC bounds the nodes that are read because they have the address of a machine's BMC, as those of
+// a chassis have. Their number is Ironic's, and not the caller's.
+const maxAtBMC = 16
 
 // hasPort reports whether any node has a port with one of the machine's MACs.
 func (m Machine) hasPort(nodes func(mac string) []string) bool {

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -131,6 +132,7 @@ func TestRelayOfAMachineThatIronicKnows(t *testing.T) {
 				n.Provision, n.DriverInfo = ironic.InspectWait, map[string]any{"ipmi_address": bmc}
 			})
 		},
+		"by the BMC of a chassis": func(o *inspecttest.Rig) { chassis(o, bmc, 16) },
 		"by ports of two nodes": func(o *inspecttest.Rig) {
 			delete(o.Ironic.PortsOf, inspecttest.NodeB)
 			leads(o, ironicports.PutPorts{Ports: []ironicports.Port{{ID: "q", MAC: inspecttest.MacB, Node: inspecttest.NodeB},
@@ -152,6 +154,33 @@ func TestRelayOfAMachineThatIronicKnows(t *testing.T) {
 			})
 		}
 	}
+}
+
+// chassis has Ironic know NodeB, which waits for a document, by the address of its BMC alone, and others
+// there, which it lists before.
+func chassis(o *inspecttest.Rig, bmc string, nodes int) {
+	delete(o.Ironic.PortsOf, inspecttest.NodeB)
+	at := map[string]any{"ipmi_address": bmc}
+	o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) { n.Provision, n.DriverInfo = ironic.InspectWait, at })
+	for n := range nodes - 1 {
+		uuid := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
+		o.Ironic.Set(uuid, func(n *ironic.Node) { n.UUID, n.Provision, n.DriverInfo = uuid, "manageable", at })
+	}
+}
+
+// Of a chassis with more nodes than are read nothing is sure: its document is not called taken.
+func TestRelayFromALargeChassis(t *testing.T) {
+	const bmc = "198.18.0.9"
+	inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+		chassis(o, bmc, 40)
+		e.on(meetsFirst(http.StatusConflict))
+		posts(o, s, inspecttest.Callback(inspecttest.MacB, `,"ipmi_address":"`+bmc+`"`))
+		o.Leads(func() {
+			if r := o.Settles(time.Hour); r.State != relays.Failed || !strings.Contains(r.Reason, "40 nodes of Ironic have") {
+				t.Errorf("large-chassis: %v by %d posts: %s", r.State, e.sent(), r.Reason)
+			}
+		})
+	})
 }
 
 // meetsFirst answers the first document with a status, or with none for 0, and takes the next.

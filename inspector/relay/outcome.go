@@ -124,7 +124,8 @@ func senderOf(ctx context.Context, s identify.Search, v fsm.View, r relays.Relay
 	ctx, cancel := context.WithTimeout(ctx, soughtLimit)
 	defer cancel()
 	found, err := s.Sought(ctx, o.machine)
-	o.node, o.known, o.passed, o.unread = found.Node, found.Port || found.Waits, found.BMC && !found.Waits, err
+	o.node, o.known, o.unread = found.Node, found.Port || found.Waits, err
+	o.passed = err == nil && found.BMC && !found.Waits
 	return o
 }
 
