@@ -23,8 +23,8 @@ func TestExitCodesOfStart(t *testing.T) {
 		err  error
 		want int
 	}{
-		{"unknown entry", startError(wrap(app.ErrUnknown)), term.ExitUnknownEntry},
-		{"port taken", startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE})),
+		{"unknown entry", startError(wrap(app.ErrUnknown), "d"), term.ExitUnknownEntry},
+		{"port taken", startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE}), "d"),
 			term.ExitFailed},
 	}
 	for _, c := range cases {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -52,7 +53,7 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
 		return local.DirError(err) // before the directory is made
 	}
-	dir, err := local.OpenDir(conf.DataDir)
+	dir, err := openDirectory(ctx, t, log, conf.DataDir)
 	if err != nil {
 		return err
 	}
@@ -69,8 +70,10 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 		Exit: func(code int, why error) { exitNow(t, exit, code, why) },
 		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent, Stream: journal.queue,
 	})
+	handOver(log, conf.DataDir)
+	defer handOver(log, conf.DataDir)
 	if err != nil {
-		return startError(err)
+		return startError(err, conf.DataDir)
 	}
 	d := &daemon{term: t, exit: exit, peer: peer, dir: dir, log: log, signals: signals, reloads: make(chan struct{}, 1)}
 	d.announce(conf)
@@ -92,8 +95,8 @@ func exitNow(t *term.Terminal, exit func(int), code int, why error) {
 	exit(code)
 }
 
-// startError gives what keeps a peer from starting its exit code and remedy.
-func startError(err error) error {
+// startError gives what keeps a peer from starting with a data directory its exit code and remedy.
+func startError(err error, dir string) error {
 	var problems config.Problems // of a file that the configuration names
 	var listen *app.ListenError
 	var start *app.StartError
@@ -109,6 +112,8 @@ func startError(err error) error {
 		return term.Fail(term.ExitFailed,
 			"correct the option, or the file, which the user of the service must be able to read; then start it again", "%w",
 			err)
+	case errors.Is(err, fs.ErrPermission):
+		return directoryDenied(err, dir)
 	}
 	err = local.DirError(err)
 	var known *term.Failure
