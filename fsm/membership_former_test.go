@@ -141,6 +141,12 @@ func TestAFormerMemberRejoinsOnce(t *testing.T) {
 	moved.Member.Address = "elsewhere:1"
 	r.refused(Refused, Header{}, moved)
 	r.refused(Conflict, Header{}, membership.Rejoin{Former: "c", Member: rejoining("c", "a"), Key: [32]byte{1}})
+	older := rejoin
+	older.Member.Version = Version - 1
+	r.refused(Refused, Header{}, older)
+	if f, _ := r.view().FormerMember("c"); f.Heard || f.Became != "" {
+		t.Errorf("rejoin-is-admitted: it was refused, and its record is %+v", f)
+	}
 	r.must(rejoin)
 	r.must(rejoin)
 	stolen := membership.Rejoin{Former: "c", Member: rejoining("c", "c3"), Key: [32]byte{2}}

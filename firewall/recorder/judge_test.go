@@ -428,3 +428,12 @@ func TestDroppedRelayOfSixIsTold(t *testing.T) {
 		}
 	}
 }
+
+func TestFewMACsAreNamed(t *testing.T) {
+	all := []string{"a", "b", "c", "d", "e"}
+	for n, want := range []string{"", "a", "a, b", "a, b, c", "a, b, c and 1 more", "a, b, c and 2 more"} {
+		if got := few(all[:n]); got != want {
+			t.Errorf("few: of %d it says %q, want %q", n, got, want)
+		}
+	}
+}
