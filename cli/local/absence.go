@@ -43,7 +43,8 @@ func Absence(set *options.Set) (why, hint string) {
 	case departed && bare:
 		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintJoin
 	case bare:
-		return fmt.Sprintf("this host is not initialised, there is no peer in %s", conf.DataDir), hintFound
+		return fmt.Sprintf("this host is not initialised, there is no peer in %s", conf.DataDir),
+			hintFound + "; where one was, see first that its disk is mounted: 'findmnt -T " + conf.DataDir + "'"
 	}
 	if err := options.Unfinished(conf.DataDir); term.HintOf(err) != "" {
 		return err.Error(), term.HintOf(err)
