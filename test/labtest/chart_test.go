@@ -90,6 +90,7 @@ func TestChartRenders(t *testing.T) {
 	t.Run("refusals", chartRefuses)
 	t.Run("founding", func(t *testing.T) { chartFoundsNothing(t, text) })
 	t.Run("sidecar", chartSidecar)
+	t.Run("once", chartRunsOnce)
 }
 
 // TestChart gives the chart to an API server: the pods of peers are admitted where they
@@ -226,6 +227,38 @@ func chartFoundsNothing(t *testing.T, text string) {
 	if len(runs) != 3 || runs[0][0] != "firewall" || runs[1][0] != "join" || runs[2][0] != "serve" ||
 		!slices.Contains(runs[1], any("--unless-peer")) {
 		t.Errorf("pods run %v", runs)
+	}
+}
+
+// chartRunsOnce: what recovery.md has of commands for a stopped peer, a Job runs on the host's data as the
+// peer's pod would, and no release has that Job.
+func chartRunsOnce(t *testing.T) {
+	const job = "Job trivet/"
+	if _, made := chartObjects(t, renderChart(t, chartValues, ""))[job]; made {
+		t.Error("a release runs a command on a host's data")
+	}
+	all := chartObjects(t, renderChart(t, chartValues, "once: {host: h1, args: [recover, --lost, 'h2,h3']}\n"))
+	pod := func(key string, fields ...string) any {
+		v, _, err := unstructured.NestedFieldCopy(all[key], append([]string{"spec", "template", "spec"}, fields...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	peer := pod("StatefulSet trivet/trivet", "initContainers").([]any)[1].(map[string]any) // it joins
+	once := pod(job, "containers").([]any)[0].(map[string]any)
+	for _, field := range []string{"image", "env", "securityContext", "volumeMounts"} {
+		if !reflect.DeepEqual(once[field], peer[field]) {
+			t.Errorf("%s is %v, and a joiner's %v", field, once[field], peer[field])
+		}
+	}
+	want := []any{"recover", "--lost", "h2,h3"}
+	host := map[string]any{"kubernetes.io/hostname": "h1"}
+	if !reflect.DeepEqual(once["args"], want) || !reflect.DeepEqual(pod(job, "nodeSelector"), any(host)) {
+		t.Errorf("it runs %v on %v", once["args"], pod(job, "nodeSelector"))
+	}
+	if _, err := chartText(t, "../../packaging/chart", chartValues, "once: {host: h1}\n"); err == nil {
+		t.Error("a Job without a command is made")
 	}
 }
 
