@@ -174,3 +174,23 @@ func TestDoubtThatIsNotCommittedIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A doubt that is known is not written again by each list that says the same.
+func TestDoubtIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.lead()
+		r.pulled(&portsAnswer{ports(0, 500)}, pullPeriod, time.Second)
+		written := 0
+		r.propose = func(c fsm.Command) error {
+			if _, doubt := c.(nodesync.Suspect); doubt {
+				written++
+			}
+			return nil
+		}
+		r.pulled(&portsAnswer{}, pullPeriod, 10*pullPeriod)
+		if written != 1 {
+			t.Errorf("doubt-written-once: ten lists wrote it %d times", written)
+		}
+	})
+}
