@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // address notes when it is put.
@@ -245,4 +247,27 @@ func TestAddressThatCannotBePut(t *testing.T) {
 			t.Errorf("door-alone: in ten seconds the door was opened %d times, the address put %d times", opened, r.count("put"))
 		}
 	})
+}
+
+// An address, or PXE service, of which it is not known that the log has it is not opened: the next leader
+// would not wait for it.
+func TestNothingOpensThatIsNotRecorded(t *testing.T) {
+	for _, c := range []struct{ kind, opens string }{{"pass open", "open"}, {"address taken", "put"}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.lead()
+			r.propose = func(fsm.Command) error {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if r.events[len(r.events)-1].what == "propose "+c.kind {
+					return errors.New("the outcome is unknown")
+				}
+				return nil
+			}
+			r.guard(6*time.Second, func(*Guard) {})
+			if at, tried := r.times(c.opens), r.count("propose "+c.kind); len(at) > 0 || tried < 2 {
+				t.Errorf("opened-unrecorded: %s at %v, after %d records that failed", c.opens, at, tried)
+			}
+		})
+	}
 }
