@@ -385,3 +385,25 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 		})
 	}
 }
+
+// readLog is a log that is read where it is written.
+type readLog struct{ *scriptedLog }
+
+func (l readLog) View() fsm.View                         { v, _ := l.Changed(); return v }
+func (l readLog) Read(context.Context) (fsm.View, error) { return l.View(), nil }
+
+// A peer announces no log version that its binary does not know, and each that it does.
+func TestPeerAnnouncesWhatItKnows(t *testing.T) {
+	for knows, want := range map[int]int{fsm.Version - 1: fsm.Version - 1, fsm.Version: fsm.Version} {
+		log := readLog{newScriptedLogOf(t, fsm.Version-1)}
+		s := NewSession(SessionOptions{Log: log, Self: Self{Peer: "h1", Boot: "b1", Knows: knows}, Wall: time.Now,
+			Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)})
+		if err := s.renewOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Announce(t.Context(), log, fsm.Version)
+		if m, _ := log.View().Member("h1"); m.Version != want || (err == nil) != (want == fsm.Version) {
+			t.Errorf("announces-what-it-knows: with log version %d it announces %d: %v", knows, m.Version, err)
+		}
+	}
+}

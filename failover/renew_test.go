@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -46,5 +47,11 @@ func TestWhatIsNotReloaded(t *testing.T) {
 	}
 	if !got.Remedy.PowerOn || got.Guard.NodeRate != 9 || got.Detection.LeaseAge != time.Minute {
 		t.Errorf("not renewed: %+v", got)
+	}
+}
+
+func TestOnlyTheLeaderSimulates(t *testing.T) {
+	if _, err := NewController(ControllerOptions{}).Simulate("prod", "n1", ModeSafe); !errors.Is(err, ErrNotLeading) {
+		t.Errorf("simulate: a peer that does not lead says %v", err)
 	}
 }
