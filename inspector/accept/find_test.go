@@ -71,6 +71,25 @@ func TestActiveNodeCalls(t *testing.T) {
 	})
 }
 
+// A blade in production that Ironic reaches at the address of others is known by its port.
+func TestActiveBladeCalls(t *testing.T) {
+	inspecttest.InRig(t, func(o *inspecttest.Rig) {
+		s := o.Permits()
+		o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) {
+			n.Provision, n.DriverInfo = "active", map[string]any{"ipmi_address": "198.18.0.1"}
+		})
+		o.Work(func(*work.Pool) {
+			body := `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + inspecttest.MacA + `"}],"bmc_address":"198.18.0.1"}}`
+			if node, err := s.Continue(o.Ctx, []byte(body)); err != nil || node != inspecttest.NodeA {
+				t.Fatalf("shared-bmc: called by %q, %v", node, err)
+			}
+			if rec := o.Becomes(inspecttest.NodeA, introspection.NodeFinished, time.Second); rec.Error != "" {
+				t.Errorf("shared-bmc: %+v", rec)
+			}
+		})
+	})
+}
+
 // One that was started by hand may be, too, and is left on at the end, and when
 // it is aborted.
 func TestActiveNodeIsStarted(t *testing.T) {

@@ -97,14 +97,20 @@ func (f Found) Rival(node string, macs []string) error {
 // Elder returns a node under introspection that shares a MAC or a BMC address with a
 // discovered machine, whose record is given, is not excluded, and was there before it; ""
 // if there is none. Two documents of one machine that name different MACs make two
-// UUIDs, and the younger one yields.
-func Elder(v fsm.View, rec introspection.Record, m Machine) string {
+// UUIDs, and the younger one yields; of blades with one BMC none does.
+func (f Found) Elder(v fsm.View, rec introspection.Record) string {
 	score := make(map[string]int)
 	count(score, v.NodesByMAC, rec.Attributes.MACs)
 	count(score, v.NodesByBMC, rec.Attributes.BMC)
+	blades, m := f.bmcs.blades(f.m.BMC), f.m
+	m.Not = nil
 	for node := range score { // order-free: any will do
-		if found, ok := v.Record(node); ok && found.Begun < rec.Begun &&
-			len(m.fitting([]Known{{Node: node, Attributes: found.Attributes}})) > 0 {
+		found, ok := v.Record(node)
+		k := Known{Node: node, Attributes: found.Attributes}
+		if sameBMC(m.BMC, k.BMC) {
+			k.owner = another(blades, node)
+		}
+		if ok && found.Begun < rec.Begun && len(m.fitting([]Known{k})) > 0 {
 			return node
 		}
 	}

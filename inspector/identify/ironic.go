@@ -99,11 +99,29 @@ func (b BMCs) owners(addresses []string, node string) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
+// blades returns the nodes that have one of the addresses in common with another node.
+func (b BMCs) blades(addresses []string) (nodes []string) {
+	for _, address := range routed(addresses) {
+		if theirs := unique(slices.Clone(b.nodes[address])); len(theirs) > 1 {
+			nodes = append(nodes, theirs...)
+		}
+	}
+	return unique(nodes)
+}
+
+// another returns the first of some nodes that is not this one, "" if there is none.
+func another(nodes []string, node string) string {
+	if n := slices.IndexFunc(nodes, func(other string) bool { return other != node }); n >= 0 {
+		return nodes[n]
+	}
+	return ""
+}
+
 // Found is what Ironic has that may be a machine.
 type Found struct {
 	m      Machine
 	ports  []ironicports.Port // with one of its MACs, in the order of these
-	at     []string           // nodes with one of its BMC's addresses
+	at     []string           // nodes with one of its BMC's addresses, without blades that it is not
 	shared []string           // MACs that nodes have which are other machines
 	macs   map[string][]string
 	bmcs   BMCs
@@ -113,8 +131,7 @@ type Found struct {
 // introspection.
 func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
 	var ports Ports
-	macs := PortMACs(m.MACs)
-	if len(macs) > 0 {
+	if len(PortMACs(m.MACs)) > 0 {
 		if ports, err = s.Ports(ctx); err != nil {
 			return f, err
 		}
@@ -124,24 +141,15 @@ func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
 			return f, err
 		}
 	}
-	rivals := m.rivals(ports.nodes)
-	var with []ironicports.Port
-	var known []Known
-	for _, mac := range macs {
-		with = append(with, ports.byMAC[mac]...)
-	}
-	telling := ports.byNode(m.telling())
-	m.Not = slices.DeleteFunc(slices.Clone(m.Not), func(x Exclusion) bool { // a port that came later is news
+	blades := f.bmcs.blades(m.BMC)
+	with, known := ports.candidates(m, f.bmcs, blades)
+	telling, atBMC := ports.byNode(m.telling()), setOf(blades)
+	m.Not = slices.DeleteFunc(slices.Clone(m.Not), func(x Exclusion) bool { // a port or address that came later is news
+		if atBMC.has(x.Node) {
+			return true
+		}
 		return setOf(x.macs).lacks(telling[x.Node])
 	})
-	seen := make(set, len(with))
-	for _, p := range with {
-		if !seen.has(p.Node) {
-			seen[p.Node] = struct{}{}
-			a := introspection.Attributes{MACs: ports.macs[p.Node], BMC: f.bmcs.addresses[p.Node]}
-			known = append(known, Known{Node: p.Node, Attributes: a, rival: rivals(p.Node)})
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	fit := setOf(nodesOf(s.ask(ctx, &m, m.fitting(known))))
@@ -152,8 +160,32 @@ func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
 			f.shared = append(f.shared, p.MAC)
 		}
 	}
-	f.m, f.at, f.macs = m, f.bmcs.owners(m.BMC, ""), ports.macs
+	f.at = without(f.bmcs.owners(m.BMC, ""), slices.DeleteFunc(blades, fit.has))
+	f.m, f.macs = m, ports.macs
 	return f, nil
+}
+
+// candidates returns the ports with one of a machine's MACs, in the order of these, and what is
+// known of their nodes and of the blades with the machine's BMC. An address that one node alone
+// has leaves no doubt of it, and is not weighed.
+func (p Ports) candidates(m Machine, bmcs BMCs, blades []string) (with []ironicports.Port, known []Known) {
+	for _, mac := range PortMACs(m.MACs) {
+		with = append(with, p.byMAC[mac]...)
+	}
+	var nodes []string
+	for _, port := range with {
+		nodes = append(nodes, port.Node)
+	}
+	atBMC, rivals := setOf(blades), m.rivals(p.nodes)
+	for _, node := range unique(append(nodes, blades...)) {
+		a := introspection.Attributes{MACs: p.macs[node], BMC: bmcs.addresses[node]}
+		k := Known{Node: node, Attributes: a, rival: rivals(node)}
+		if atBMC.has(node) {
+			k.owner = another(blades, node)
+		}
+		known = append(known, k)
+	}
+	return with, known
 }
 
 // Started answers with the one node under introspection that has a port in Ironic with a
@@ -173,11 +205,18 @@ func (f Found) Started(v fsm.View) Answer {
 	return among(waiting, textSeveral, f.m)
 }
 
-// Node answers with the one node that Ironic has.
+// Node answers with the one node that Ironic has. Its ports and its BMC outweigh that other nodes
+// have the BMC as well; of these one that no port names is never told from the others.
 func (f Found) Node() Answer {
-	nodes, macs := slices.Clone(f.at), []string(nil)
+	var nodes, macs []string
 	for _, p := range f.ports {
 		nodes, macs = append(nodes, p.Node), append(macs, p.MAC)
+	}
+	switch nodes = unique(nodes); {
+	case len(nodes) == 1:
+		nodes = append(nodes, f.bmcs.owners(f.m.BMC, nodes[0])...)
+	case len(f.at) > 0:
+		nodes = append(nodes, f.bmcs.owners(f.m.BMC, "")...)
 	}
 	a := among(nodes, "Ironic has several nodes with attributes %s: %s", f.m)
 	a.Attributes = introspection.Attributes{MACs: Bounded(unique(macs)), BMC: Bounded(f.m.BMC)}

@@ -42,14 +42,14 @@ func enrolled(node string, m identify.Machine, conf config.Discovery) ironic.New
 // because a worker before this one was lost. A *Problem says why it must not be.
 func (j *job) enroll(ctx context.Context, v fsm.View, rec introspection.Record, data *document.Document) error {
 	m := identify.Of(data)
-	if rival := identify.Elder(v, rec, m); rival != "" {
+	found, err := j.pool.search.InIronic(ctx, m)
+	if err != nil {
+		return j.enrollError(err)
+	}
+	if rival := found.Elder(v, rec); rival != "" {
 		return document.Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
 	}
-	found, err := j.pool.search.InIronic(ctx, m)
-	if err == nil {
-		err = found.Rival(rec.Node, rec.Attributes.MACs)
-	}
-	if err != nil {
+	if err := found.Rival(rec.Node, rec.Attributes.MACs); err != nil {
 		return j.enrollError(err)
 	}
 	_, err = j.pool.o.Ironic.CreateNode(ctx, enrolled(rec.Node, m, j.by.Config.Discovery))
