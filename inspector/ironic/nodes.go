@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -148,31 +149,23 @@ func nodeID(n Node) string { return n.UUID }
 
 // listNodes lists the nodes that path asks for, all of them or an error.
 func listNodes[N any](ctx context.Context, l *line, path string, id func(N) string) ([]N, error) {
-	var nodes []N
 	k := call{method: http.MethodGet, path: path, limit: maxPage}
-	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
+	return pages(ctx, l, k, func(raw []byte) (nodes []N, next string, err error) {
 		var page struct {
 			Nodes *[]N   `json:"nodes"`
 			Next  string `json:"next"`
 		}
 		if err := decode(k, raw, &page); err != nil {
-			return "", err
+			return nil, "", err
 		}
 		if page.Nodes == nil {
-			return "", garbled(k.name(), "Ironic's answer has no list of nodes")
+			return nil, "", garbled(k.name(), "Ironic's answer has no list of nodes")
 		}
-		for _, n := range *page.Nodes {
-			if id(n) == "" {
-				return "", garbled(k.name(), "Ironic's list has a node without a uuid")
-			}
-			nodes = append(nodes, n)
+		if slices.ContainsFunc(*page.Nodes, func(n N) bool { return id(n) == "" }) {
+			return nil, "", garbled(k.name(), "Ironic's list has a node without a uuid")
 		}
-		return page.Next, nil
+		return *page.Nodes, page.Next, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return nodes, nil
 }
 
 // CreateNode implements work.Machines.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"net/url"
 	"strings"
 )
@@ -12,36 +13,68 @@ import (
 // maxPages bounds a list: ten million nodes at Ironic's thousand a page.
 const maxPages = 10_000
 
-// pages reads a list from its first page, which k asks for, to its last. each
-// takes a page and returns its link to the next, "" from the last. A page that
-// cannot be had is an error of the whole: half a list is no list, and neither are pages
-// by two configurations.
-func (l *line) pages(ctx context.Context, k call, each func(raw []byte) (next string, err error)) error {
+// listTries is how often a list is begun that changes while it is read.
+const listTries = 3
+
+// pages reads a list from its first page, which k asks for, to its last. read takes a page and
+// returns its items and its link to the next one, "" from the last. A page that cannot be had is an
+// error of the whole: half a list is no list, and neither are pages by two configurations. Where
+// the item behind which a page begins was deleted meanwhile, the list begins again; if that does
+// not help, the error is that of an Ironic that is busy, and no verdict.
+func pages[T any](ctx context.Context, l *line, k call, read func(raw []byte) ([]T, string, error)) ([]T, error) {
+	var gone *Error
+	for range listTries {
+		items, n, err := pagesOnce(ctx, l, k, read)
+		if err == nil {
+			return items, nil
+		}
+		if gone = markerGone(n, err); gone == nil {
+			return nil, err
+		}
+	}
+	return nil, &Error{Call: gone.Call, Status: http.StatusServiceUnavailable, Own: true,
+		Message: "Ironic's list changed each time that it was read: " + gone.Message}
+}
+
+// markerGone returns the error if it says that Ironic has the last item of the page before no more.
+// n pages were read; a node whose ports are listed is no such item.
+func markerGone(n int, err error) *Error {
+	e, ok := errors.AsType[*Error](err)
+	if n == 0 || !ok || e.Status != http.StatusNotFound || Unjudged(err) || errors.Is(err, ErrNoNode) {
+		return nil
+	}
+	return e
+}
+
+// pagesOnce returns the items of a list, and how many pages of it were read.
+func pagesOnce[T any](ctx context.Context, l *line, k call, read func(raw []byte) ([]T, string, error)) (items []T,
+	n int, err error) {
 	resource, asked, _ := strings.Cut(k.path, "?")
 	filters, err := url.ParseQuery(asked)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	seen := map[string]bool{filters.Encode(): true}
-	for range maxPages {
+	for n := range maxPages {
 		raw, err := l.do(ctx, k)
 		if err != nil {
-			return err
+			return nil, n, err
 		}
-		next, err := each(raw)
+		page, next, err := read(raw)
+		items = append(items, page...)
 		if err != nil || next == "" {
-			return err
+			return items, n, err
 		}
 		query, err := nextQuery(next, filters)
 		if err != nil {
-			return garbled(k.name(), "Ironic's link to the next page cannot be followed: %.200q", next)
+			return nil, n, garbled(k.name(), "Ironic's link to the next page cannot be followed: %.200q", next)
 		}
 		if seen[query] {
-			return garbled(k.name(), "Ironic's links to the next page lead in a circle: %.200q", next)
+			return nil, n, garbled(k.name(), "Ironic's links to the next page lead in a circle: %.200q", next)
 		}
 		k.path, seen[query] = resource+"?"+query, true
 	}
-	return garbled(k.name(), "Ironic's list has more than %d pages", maxPages)
+	return nil, maxPages, garbled(k.name(), "Ironic's list has more than %d pages", maxPages)
 }
 
 // nextQuery returns the query of a link to a next page, with all that the first page was asked

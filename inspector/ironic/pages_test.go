@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -170,6 +171,43 @@ func TestHalfAListIsNone(t *testing.T) {
 				t.Errorf("%q, %v", ids, e)
 			}
 		})
+	}
+}
+
+// TestListThatChanges has the last item of a page deleted before the next one is asked for: Ironic knows its
+// link's marker no more. The list begins again, and is no verdict in the end; a node that is gone is.
+func TestListThatChanges(t *testing.T) {
+	first := answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports?fields=uuid,address,node_uuid&marker=m"}`}
+	gone, last := fault(404, "Port m could not be found."), answer{200, `{"ports": [` + aPort + `]}`}
+	for _, test := range []struct {
+		name    string
+		answers []answer
+		ports   int // 0 if it fails
+		busy    bool
+	}{
+		{"once", []answer{first, gone, first, last}, 2, false},
+		{"twice", []answer{first, gone, first, gone, last}, 1, false},
+		{"each time", []answer{first, gone, first, gone, first, gone}, 0, true},
+		{"no list at all", []answer{gone}, 0, false},
+	} {
+		f := serve(t, test.answers...)
+		ports, err := dial(t, conf(f.URL)).AllPorts(t.Context())
+		if len(ports) != test.ports || (err == nil) != (test.ports > 0) || Busy(err) != test.busy || Unjudged(err) != test.busy {
+			t.Errorf("page-gone: %s: %d ports, want %d (%v)", test.name, len(ports), test.ports, err)
+		}
+		if lines := f.lines(); len(lines) != len(test.answers) {
+			t.Errorf("page-gone: %s: sent %q", test.name, lines)
+		}
+	}
+	f := serve(t, page("a b", "http://h/v1/nodes?fields=uuid&marker=b"), fault(404, "Node b could not be found."),
+		page("a", ""))
+	if ids, err := dial(t, conf(f.URL)).NodeIDs(t.Context()); err != nil || !reflect.DeepEqual(ids, []string{"a"}) {
+		t.Errorf("page-gone: nodes: %q, %v", ids, err)
+	}
+	f = serve(t, answer{200, `{"ports": [` + aPort + `], "next": "http://h/v1/ports/detail?marker=m"}`},
+		fault(404, "Node "+node1+" could not be found."))
+	if ports, err := dial(t, conf(f.URL)).Ports(t.Context(), node1); !errors.Is(err, ErrNoNode) {
+		t.Errorf("page-gone: ports of a node that is gone: %+v, %v", ports, err)
 	}
 }
 

@@ -65,16 +65,7 @@ func (c *Client) PortsAt(ctx context.Context, mac string) ([]Port, error) {
 }
 
 func (l *line) listPorts(ctx context.Context, k call) ([]Port, error) {
-	var ports []Port
-	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
-		page, next, err := portsIn(k, raw)
-		ports = append(ports, page...)
-		return next, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ports, nil
+	return pages(ctx, l, k, func(raw []byte) ([]Port, string, error) { return portsIn(k, raw) })
 }
 
 // portsIn reads a page of ports and its link to the next one.
