@@ -18,7 +18,6 @@ import (
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
-	firewallhost "github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
@@ -117,8 +116,9 @@ func (p *Peer) newSelf() *health.Self {
 			Prober: k.Prober, Figures: p.kube.figures}
 	}
 	// a simulated host has no network
-	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && p.opts.Filter == nil {
-		s.Door.Probe = probe.New(probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
+	if g := core.gate; g != nil && p.opts.Filter == nil {
+		s.Door.Probe = health.NewProbe(p.opts.Config.Firewall, s.Door.Driver,
+			probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
 	}
 	return s
 }

@@ -176,6 +176,7 @@ type Firewall struct {
 	DenyUnknownMACs     bool
 	InspectInterfaces   []string      // of Ironic, whose nodes may boot, too
 	Recorder            bool          // records how machines boot
+	Probe               bool          // asks whether the other hosts' filters stop a denied machine
 	Lease               time.Duration // at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this
 	Freeze              time.Duration // at most MaxFirewallFreeze
 	Match               string

@@ -50,6 +50,9 @@ func firewallOptions() []Option {
 		{Key: "firewall.recorder", Change: AtRestart, Extent: MostHosts, Default: "true",
 			field: func(c *Config) any { return &c.Firewall.Recorder },
 			Help:  "Whether the leader listens on firewall.interface to how machines under introspection boot, and says why one does not come up (docs/pxe.md#recorder). No packet is delayed by it. It needs a driver other than noop."},
+		{Key: "firewall.probe", Change: AtRestart, Extent: MostHosts, Default: "true",
+			field: func(c *Config) any { return &c.Firewall.Probe },
+			Help:  "Whether this host asks each minute on firewall.interface, as a machine that every host denies, whether a DHCP server answers past the PXE filter. Its frames come from the MAC 02:74:72:69:76:74: write false where switches hold each port to its MAC (docs/pxe.md#probe)."},
 	}
 }
 

@@ -94,12 +94,13 @@ func (d *Door) AddTo(f *doctor.Facts) {
 		_, f.Filter.Listed = v.Pull()
 		f.Filter.AgeMS, f.Filter.Old = age.Milliseconds(), oldList(age, d.Config().Firewall.SyncPeriod)
 	}
-	if d.Probe == nil {
-		return
-	}
-	servers, err := d.Probe.Found()
+	servers, err := d.probed()
 	for _, s := range servers {
 		f.DHCP.Answers = append(f.DHCP.Answers, doctor.Server{Address: s.Address.String(), MAC: s.MAC})
+	}
+	if errors.Is(err, errProbeOff) { // as its operator wants it
+		f.Gaps = append(f.Gaps, doctor.Gap{Check: "raw-dhcp", What: err.Error()})
+		return
 	}
 	f.DHCP.SelfTest = api.ErrorText(err)
 }

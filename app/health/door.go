@@ -46,14 +46,33 @@ func (d *Door) Firewall() api.Firewall {
 	if d.Guard != nil {
 		out.Rules = d.rules(v)
 	}
-	if d.Probe != nil {
-		servers, err := d.Probe.Found()
-		for _, s := range servers {
-			out.Bypass = append(out.Bypass, api.DHCPServer{Address: s.Address.String(), MAC: s.MAC})
-		}
-		out.SelfTest = api.ErrorText(err)
+	servers, err := d.probed()
+	for _, s := range servers {
+		out.Bypass = append(out.Bypass, api.DHCPServer{Address: s.Address.String(), MAC: s.MAC})
 	}
+	out.SelfTest = api.ErrorText(err)
 	return out
+}
+
+// NewProbe returns the test of the other hosts' filters; nil where nothing is filtered, or it is off.
+func NewProbe(conf config.Firewall, driver string, o probe.Options) *probe.Probe {
+	if driver == host.Noop || !conf.Probe {
+		return nil
+	}
+	return probe.New(o)
+}
+
+var errProbeOff = errors.New("firewall.probe is false")
+
+// probed returns the DHCP servers that no rule stops, and why this could not be tested, if so.
+func (d *Door) probed() ([]probe.Server, error) {
+	switch {
+	case d.Probe != nil:
+		return d.Probe.Found()
+	case d.Driver != host.Noop && !d.Config().Firewall.Probe:
+		return nil, errProbeOff
+	}
+	return nil, nil
 }
 
 // policy is what the configuration says now about who may boot.

@@ -115,10 +115,7 @@ func (h doorHealth) warnings() []api.Warning {
 // bypasses are the DHCP servers that no rule stops. That there was no test is
 // in 'trivet firewall show'.
 func (d *Door) bypasses() []probe.Server {
-	if d.Probe == nil {
-		return nil
-	}
-	servers, _ := d.Probe.Found()
+	servers, _ := d.probed()
 	return servers
 }
 

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 )
 
@@ -69,5 +72,28 @@ func TestListOfALeadershipIsNotOverdue(t *testing.T) {
 	}
 	if age := overdue(time.Hour, 15*time.Second); age != time.Hour {
 		t.Errorf("in-periods: %v, want an hour", age)
+	}
+}
+
+// Where switches hold ports to their MACs no frame is sent from the test's: the probe may be off, and
+// doctor says then that it did not look, without a warning.
+func TestProbeIsAnOption(t *testing.T) {
+	for _, c := range []struct {
+		on     bool
+		driver string
+		probes bool
+		gaps   int
+	}{
+		{true, "nftables", true, 0}, {false, "nftables", false, 1}, {true, host.Noop, false, 0}, {false, host.Noop, false, 0},
+	} {
+		conf := config.Default()
+		conf.Firewall.Probe = c.on
+		d := Door{Driver: c.driver, Config: func() config.Config { return conf },
+			Probe: NewProbe(conf.Firewall, c.driver, probe.Options{})}
+		var facts doctor.Facts
+		d.AddTo(&facts)
+		if (d.Probe != nil) != c.probes || len(facts.Gaps) != c.gaps || facts.DHCP.SelfTest != "" {
+			t.Errorf("probe-option: %+v: probes %t, doctor has %+v", c, d.Probe != nil, facts)
+		}
 	}
 }

@@ -11,5 +11,5 @@
 // address that no interface here has. DHCPv6 has no such answer: its request comes from the
 // denied MAC and the interface's own address. Where the network drops frames with a foreign MAC (a
 // switch's port security, a hypervisor's spoof check) the request arrives nowhere, and silence
-// proves nothing.
+// proves nothing; and a switch may shut the port for it: firewall.probe turns it off.
 package probe
