@@ -79,7 +79,8 @@ func TestActiveBladeCalls(t *testing.T) {
 			n.Provision, n.DriverInfo = "active", map[string]any{"ipmi_address": "198.18.0.1"}
 		})
 		o.Work(func(*work.Pool) {
-			body := `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + inspecttest.MacA + `"}],"bmc_address":"198.18.0.1"}}`
+			body := `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + inspecttest.MacA +
+				`"}],"bmc_address":"198.18.0.1"}}`
 			if node, err := s.Continue(o.Ctx, []byte(body)); err != nil || node != inspecttest.NodeA {
 				t.Fatalf("shared-bmc: called by %q, %v", node, err)
 			}

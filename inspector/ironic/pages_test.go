@@ -192,7 +192,8 @@ func TestListThatChanges(t *testing.T) {
 	} {
 		f := serve(t, test.answers...)
 		ports, err := dial(t, conf(f.URL)).AllPorts(t.Context())
-		if len(ports) != test.ports || (err == nil) != (test.ports > 0) || Busy(err) != test.busy || Unjudged(err) != test.busy {
+		if len(ports) != test.ports || (err == nil) != (test.ports > 0) || Busy(err) != test.busy ||
+			Unjudged(err) != test.busy {
 			t.Errorf("page-gone: %s: %d ports, want %d (%v)", test.name, len(ports), test.ports, err)
 		}
 		if lines := f.lines(); len(lines) != len(test.answers) {
