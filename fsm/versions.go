@@ -35,7 +35,7 @@ var novelties = []Novelty{
 	{3, "a kube node that was well again after an operator's cancel, and their word that it may be fenced again", nil},
 	{3, "a request of a peer for a session that arrives late ends no session that is in use", nil},
 	{3, "what Ironic did not take of a node's documents makes room first, and what it took last stays", nil},
-	{3, "documents for Ironic of a site's known nodes that call from one network have half of the room, not an eighth", nil},
+	{3, "half of the room, not an eighth, for the documents of known nodes that call from one network", nil},
 	{3, "the share of the queue that callbacks of one node may have, and a second reapply is refused", nil},
 	{3, "the share of one source in what discovery keeps of machines, and how much that is in all", nil},
 	{3, "an introspection that is over by the wall clock ends when a leadership begins after a time without one", nil},

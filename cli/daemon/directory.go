@@ -45,6 +45,6 @@ func handOver(log *slog.Logger, path string) {
 // directoryDenied says how the files of a peer become readable again for the user that runs it, as
 // after one that root ran was killed.
 func directoryDenied(err error, path string) error {
-	return term.Fail(term.ExitFailed, "the files belong to another user, as root's do; as root: 'chown -R --reference="+path+" "+
-		path+"/peer "+path+"/lock', then start it again", "%w", err)
+	return term.Fail(term.ExitFailed, "the files belong to another user, as root's do; as root: 'chown -R --reference="+
+		path+" "+path+"/peer "+path+"/lock', then start it again", "%w", err)
 }

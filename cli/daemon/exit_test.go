@@ -24,8 +24,10 @@ func TestExitCodesOfStart(t *testing.T) {
 		want int
 	}{
 		{"unknown entry", startError(wrap(app.ErrUnknown), "d"), term.ExitUnknownEntry},
-		{"port taken", startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE}), "d"),
+		{"port taken",
+			startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE}), "d"),
 			term.ExitFailed},
+		{"denied", startError(wrap(syscall.EACCES), "d"), term.ExitFailed},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -75,7 +75,8 @@ func TestPageIsNoAnswer(t *testing.T) {
 			t.Errorf("kube-page: %s failed: %v", name, err)
 		}
 		kind = "text/html; charset=utf-8"
-		if err := request.MaxRetries(0).Do(t.Context()).Error(); err == nil || Said(err) || !strings.Contains(err.Error(), "a page of HTML") {
+		err := request.MaxRetries(0).Do(t.Context()).Error()
+		if err == nil || Said(err) || !strings.Contains(err.Error(), "a page of HTML") {
 			t.Errorf("kube-page: %s was answered with a page, and the error is %v", name, err)
 		}
 	}

@@ -78,10 +78,11 @@ var exceptions = []exception{
 var onlyImport = map[string][]string{
 	".": {"cli"},
 	// What others' programs import: the API's client, and what holds a lease by it.
-	"client":       {"client", "internal/pace"},
+	"client":       {"client", "internal/pace", "internal/bounds"},
 	"client/lease": {"client/lease", "client", "internal/pace"},
-	// A part whose files may lie on a share.
+	// A part whose files may lie on a share, and one that others may stand in front of.
 	"internal/servicecreds": {"internal/servicecreds", "internal/bounds"},
+	"internal/kubeclient":   {"internal/kubeclient", "internal/bounds"},
 }
 
 // harness reports whether pkg is a harness: part of no binary, free to import
