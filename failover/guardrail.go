@@ -1,7 +1,9 @@
 package failover
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -91,8 +93,19 @@ func whileOff() []rail { return []rail{{pausedRail, byPause}, {unreadRail, byUnr
 // they may have opened it. What is planned counts however long it is not Ready.
 func beforePowerOn() []rail {
 	return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}, {plannedRail, func(_ *facts, n *nodeFacts) string {
-		return n.planned()
+		return n.plannedOff()
 	}}, {"twin", byNodeInUse}} // the operator writes on the Node in use
+}
+
+// plannedOff is planned of a machine that is off. The shutdown in which it stayed on until its power was
+// taken is over.
+func (n *nodeFacts) plannedOff() string {
+	was := n.Node
+	if n.remediation != nil && strings.Contains(n.remediation.Steps[0].Reason, stayedOn) {
+		was.Stopping, was.Conditions = false, maps.Clone(was.Conditions)
+		delete(was.Conditions, conditionShutdown)
+	}
+	return was.planned()
 }
 
 // refusals returns what guard rails say against a kube node.
@@ -197,6 +210,9 @@ func byYouth(f *facts, n *nodeFacts) string {
 // moved quickly has been moved. A machine that was shut down and stays off is not restarted,
 // unless a mark says that it is.
 func byPlannedWork(f *facts, n *nodeFacts) string {
+	if why := byShutdown(f, n); why != "" {
+		return why
+	}
 	planned := n.planned()
 	if n.Shutdown.Off {
 		planned = n.restarts()
@@ -210,6 +226,22 @@ func byPlannedWork(f *facts, n *nodeFacts) string {
 	}
 	return fmt.Sprintf("%s; then only Ready counts, after %v (failover.not_ready_after)", planned,
 		f.settings.Detection.NotReadyAfter)
+}
+
+// byShutdown waits for a machine that shuts down, or restarts with its power on: while its kubelet ends the pods,
+// and then for not_ready_after until the machine is off or has booted, but for no longer than shutdownLimit.
+func byShutdown(f *facts, n *nodeFacts) string {
+	silence := cmp.Or(f.settings.Detection.NotReadyAfter, shutdownLimit)
+	switch {
+	case !n.Shutdown.Said, n.Shutdown.Off, n.Shutdown.Lasts >= shutdownLimit, !n.Leased, n.LeaseAge >= silence:
+	case n.shutsDown() && (f.renews(n) || n.majorityHeard()):
+		return fmt.Sprintf("its kubelet reports that the machine is shutting down, and lives: it may end its pods for %v",
+			shutdownLimit)
+	case n.Shutdown.On && (n.shutsDown() || n.Ready == kubestate.ReadyUnknown):
+		return fmt.Sprintf("its kubelet reported a shutdown, and the machine is on: it may restart, until its Lease is %v old",
+			silence)
+	}
+	return ""
 }
 
 // byNodeRate counts the remediations before the one that is open, if one is.

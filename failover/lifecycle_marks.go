@@ -166,17 +166,29 @@ func (n Node) shutsDown() bool {
 // purpose: it is not switched on again by failover.power_on.
 const shutDown = "it was shut down on purpose"
 
+// stayedOn begins that of a machine whose kubelet reported a shutdown, and that was on all the same when
+// its remediation began: it hung, or restarts. failover.power_on switches it on as any other.
+const stayedOn = "its kubelet reported a shutdown, and the machine stayed on"
+
 const (
 	// offLife is for how long a reading of the devices of a machine that shuts down counts.
 	offLife = 5 * time.Second
 	// darkFor is for how long all readings have to say off: a restart by a power cycle is
 	// dark for up to 6 s.
 	darkFor = 8 * time.Second
+	// onLife is for how long a sign counts that such a machine is on.
+	onLife = time.Minute
+	// shutdownLimit is for how long such a machine is waited for while it is on. One that hangs in its
+	// shutdown has to end, too.
+	shutdownLimit = time.Hour
 )
 
 // Shutdown is what one leadership saw of a machine that is shut down on purpose.
 type Shutdown struct {
-	Said bool // its kubelet did, and has not been Ready since, nor has the machine booted
+	Said  bool          // its kubelet did, and has not been Ready since, nor has the machine booted
+	Lasts time.Duration // since it was seen to say so
+	// On says that it answered this leader lately, or that a device which asks it says on.
+	On bool
 	// Off says that its kubelet fell silent and its devices, which were only asked, have
 	// said off since, for darkFor. What a device remembers does not count.
 	Off bool
@@ -189,9 +201,11 @@ type Shutdown struct {
 // shutdown is what a tracker keeps for Shutdown.
 type shutdown struct {
 	said     bool
-	followed bool // a goroutine asks
-	heard    bool // its kubelet answered
+	began    time.Time // when it was seen to say so
+	followed bool      // a goroutine asks
+	heard    bool      // its kubelet answered
 	peers    int
+	on       time.Time // newest sign that it is on; zero if it was read off since
 	// first and newest are of readings that said off, in a row; zero for none.
 	first, newest time.Time
 }
@@ -201,7 +215,9 @@ func (s *shutdown) see(before, now Node) {
 	if now.Ready == kubestate.ReadyTrue || before.BootID != now.BootID {
 		*s = shutdown{followed: s.followed}
 	}
-	s.said = s.said || now.shutsDown()
+	if !s.said && now.shutsDown() {
+		s.said, s.began = true, time.Now()
+	}
 }
 
 // noteReading notes a reading that said off, when that many peers said that they hear the machine.
@@ -210,10 +226,15 @@ func (s *shutdown) noteReading(now time.Time, peers int) {
 	if s.first.IsZero() || now.Sub(s.newest) > offLife {
 		s.first, s.peers = now, peers
 	}
-	s.newest = now
+	s.newest, s.on = now, time.Time{}
 }
 
 func (s *shutdown) state(now time.Time) Shutdown {
 	off := s.said && !s.first.IsZero() && s.newest.Sub(s.first) >= darkFor && now.Sub(s.newest) <= offLife
-	return Shutdown{Said: s.said, Off: off, Proven: off && s.heard, Heard: s.peers}
+	on := s.said && !s.on.IsZero() && now.Sub(s.on) <= onLife
+	out := Shutdown{Said: s.said, On: on, Off: off, Proven: off && s.heard, Heard: s.peers}
+	if s.said {
+		out.Lasts = now.Sub(s.began)
+	}
+	return out
 }

@@ -30,10 +30,13 @@ func (f *facts) signs(n *nodeFacts) (suspect, quick bool, why string) {
 	return false, false, f.alive(n)
 }
 
-// shutText begins the reason against a machine that was shut down on purpose.
+// shutText begins the reason against a machine whose kubelet reported a shutdown.
 func (n *nodeFacts) shutText() string {
-	if !n.Shutdown.Said {
+	switch {
+	case !n.Shutdown.Said:
 		return ""
+	case n.Shutdown.On:
+		return stayedOn + "; "
 	}
 	return shutDown + "; "
 }

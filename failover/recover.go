@@ -88,15 +88,16 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if err != nil {
 		return err
 	}
-	why := t.judge.refusals(m.UID, &n, beforePowerOn())
-	if strings.Contains(m.Steps[0].Reason, shutDown) {
-		why = append(why, refusal{powerOnRail, shutDown + ", so failover.power_on leaves it off: switch it on by hand"})
-	}
-	if len(why) > 0 {
+	if why := t.judge.refusals(m.UID, &n, beforePowerOn()); len(why) > 0 {
 		t.refuse(m.UID, why...)
 		return nil
 	}
-	if t.ons.earlier { // a person may have switched it off since, and opened it
+	switch {
+	case strings.Contains(m.Steps[0].Reason, shutDown):
+		t.leaveOff(ctx, m, n, "its kubelet reported a shutdown, and nothing showed that the machine stayed on: "+
+			"failover.power_on leaves it off, switch it on by hand")
+		return nil
+	case t.ons.earlier: // a person may have switched it off since, and opened it
 		t.leaveOff(ctx, m, n, "failover.power_on was an earlier leader's: if the machine is off, switch it on by hand")
 		return nil
 	}

@@ -132,8 +132,8 @@ func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bo
 	if !r.signs.silent(m) {
 		return false
 	}
-	off, _ = follower{clusterController: r.clusterController}.readsOff(ctx, r.target.machine)
-	return off
+	power, _ := follower{clusterController: r.clusterController}.readPower(ctx, r.target.machine)
+	return power == PowerOff
 }
 
 // stillProven goes on with a machine that was off where it got stuck, without another
@@ -173,8 +173,8 @@ func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Devic
 func (t *target) restarted(ctx context.Context, m kubestate.Remediation) bool {
 	for _, n := range t.tracker.Look().Nodes {
 		if n.UID == m.UID && n.Shutdown.Off {
-			_, off := follower{clusterController: t.clusterController}.readsOff(ctx, t.machine)
-			return !off
+			power, sure := follower{clusterController: t.clusterController}.readPower(ctx, t.machine)
+			return power != PowerOff || !sure
 		}
 	}
 	return false

@@ -88,13 +88,15 @@ func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
 		limited, cancel := context.WithTimeout(ctx, shutdownKnock)
 		heard := f.o.KubeletProber.Knock(limited, n.Kubelet)
 		cancel()
-		off := heard == HeardNothing && f.hearsAnother(ctx, n)
-		if off {
-			_, off = f.readsOff(ctx, f.judge.machine(n.Node))
+		power := PowerUnknown
+		if heard == HeardNothing && f.hearsAnother(ctx, n) {
+			if p, sure := f.readPower(ctx, f.judge.machine(n.Node)); sure {
+				power = p
+			}
 		}
 		v, _ := f.o.Log.Changed()
 		_, peers, _ := v.KubeVotes(f.cluster.Name(), n.UID)
-		f.tracker.followed(n, heard, off, peers)
+		f.tracker.followed(n, heard, power, peers)
 		switch {
 		case heard != HeardNothing:
 			silent = time.Time{}
@@ -146,10 +148,9 @@ func (f follower) refresh(n *WatchedNode) bool {
 	return false
 }
 
-// readsOff reports whether a machine is off as far as its devices say when they are only
-// asked: one at least, and none says that it is on. It is sure if one of them asked the
-// machine itself.
-func (f follower) readsOff(ctx context.Context, asked Machine) (off, sure bool) {
+// readPower returns the power of a machine as its devices say when they are only asked: off if one says so at
+// least, and none says that it is on. It is sure if one that says so asked the machine itself.
+func (f follower) readPower(ctx context.Context, asked Machine) (power Power, sure bool) {
 	asked.AskOnly = true
 	for _, d := range f.o.Fences.For(asked) {
 		last := f.refused[d.Name()]
@@ -168,11 +169,11 @@ func (f follower) readsOff(ctx context.Context, asked Machine) (off, sure bool) 
 			f.failing.Info("read power failed", "kube_node", asked.Node, "device", d.Name(), "err", err)
 		case p == PowerOn:
 			delete(f.refused, d.Name())
-			return false, false
+			return PowerOn, asks(d)
 		case p == PowerOff:
 			delete(f.refused, d.Name())
-			off, sure = true, sure || asks(d)
+			power, sure = PowerOff, sure || asks(d)
 		}
 	}
-	return off, sure
+	return power, sure
 }

@@ -15,14 +15,19 @@ const movedBy = 12 * time.Second
 // shutDown has a machine shut down as systemd does it: its kubelet says so and ends the
 // pods, then it is stopped, and after a moment the machine loses its power.
 func (w *world) shutDown(name string, grace, after time.Duration) {
+	w.shutsDown(name, grace)
+	w.pass(after)
+	w.cutPower(name)
+}
+
+// shutsDown is shutDown until the pods have ended.
+func (w *world) shutsDown(name string, grace time.Duration) {
 	w.with(func() {
 		w.pcs[name].sick = true
 		w.nodes[name].Stopping = true
 	})
 	w.pass(grace)
 	w.with(func() { w.pcs[name].runs = make(map[string]string) })
-	w.pass(after)
-	w.cutPower(name)
 }
 
 // movedWithin returns how long it takes until the work of a machine runs elsewhere, and
@@ -86,19 +91,64 @@ func TestShutdownIsMovedAtOnce(t *testing.T) {
 	}
 }
 
-// No command is given to a machine that still shuts down, however long it takes: its pods
-// are ending.
+// No command is given to a machine that still shuts down, for up to shutdownLimit: its pods are ending. What
+// follows may take not_ready_after.
 func TestShutdownIsWaitedFor(t *testing.T) {
-	inWorld(t, 5, 2, func(w *world) {
-		w.watchRules()
-		w.lead("h1", safe(), 0, 0)
-		w.pass(time.Minute)
-		w.shutDown("n1", 4*time.Minute, 0)
-		if n := w.count("off", "n1"); n > 0 {
-			t.Fatalf("shutdown: %d commands to a machine that ends its pods\n%s", n, w.story())
-		}
-		w.movedWithin("n1", movedBy)
-	})
+	for _, row := range []struct {
+		grace, after time.Duration
+		late         bool // one renewal is
+	}{
+		{4 * time.Minute, 0, false}, {50 * time.Minute, 0, false}, {12 * time.Minute, 0, true},
+		{12 * time.Minute, 4 * time.Minute, false},
+	} {
+		inWorld(t, 5, 2, func(w *world) {
+			w.watchRules()
+			w.lead("h1", safe(), 0, 0)
+			w.pass(time.Minute)
+			w.shutsDown("n1", row.grace)
+			if row.late {
+				w.with(func() { w.pcs["n1"].leaseless = true })
+				w.pass(25 * time.Second)
+				w.with(func() { w.pcs["n1"].leaseless = false })
+				w.pass(20 * time.Second)
+			}
+			if row.after > 0 { // its kubelet ends first
+				w.with(func() { w.pcs["n1"].up = time.Now().Add(row.after + time.Minute) })
+			}
+			w.pass(row.after)
+			if n := w.count("off", "n1"); n > 0 {
+				t.Fatalf("shutdown-ends: %d commands to a machine that ends its pods for %v\n%s", n, row.grace, w.story())
+			}
+			w.cutPower("n1")
+			w.movedWithin("n1", movedBy)
+		})
+	}
+}
+
+// One that hangs in its shutdown is fenced in the end: with its kubelet after shutdownLimit, without it after
+// not_ready_after.
+func TestShutdownThatHangsEnds(t *testing.T) {
+	for _, alive := range []bool{true, false} {
+		inWorld(t, 5, 2, func(w *world) {
+			w.watchRules()
+			w.lead("h1", safe(), 0, 0)
+			w.pass(time.Minute)
+			w.shutsDown("n1", 10*time.Minute)
+			if bound := shutdownLimit - 10*time.Minute; alive {
+				w.pass(bound - time.Minute)
+			} else {
+				w.with(func() { w.pcs["n1"].up = time.Now().Add(time.Hour) })
+				w.pass(safe().Detection.NotReadyAfter - time.Minute)
+			}
+			if n := w.count("off", "n1"); n > 0 {
+				t.Errorf("shutdown-hangs: %d commands too early\n%s", n, w.story())
+			}
+			w.pass(2 * time.Minute)
+			if n := w.count("off", "n1"); n == 0 {
+				t.Errorf("shutdown-hangs: it is waited for without a bound\n%s", w.story())
+			}
+		})
+	}
 }
 
 // A machine that restarts is not moved: its devices never say off.
@@ -111,6 +161,58 @@ func TestRestartIsNoShutdown(t *testing.T) {
 		if n := w.count("off", "n1"); n > 0 {
 			t.Errorf("shutdown: %d commands to a machine that restarts\n%s", n, w.story())
 		}
+	})
+}
+
+// A machine that is fenced in its restart was not shut down on purpose: failover.power_on switches it on, as
+// soon as no mark of an operator is there, also if Kubernetes' own condition of the shutdown is left.
+func TestRestartThatIsFencedIsSwitchedOn(t *testing.T) {
+	for name, on := range map[string]func(n *Node){
+		"nothing else": func(*Node) {},
+		"cordoned":     func(n *Node) { n.Unschedulable = true },
+		"condition":    func(n *Node) { n.Conditions = map[string]Observed{conditionShutdown: ObservedTrue} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.watchRules()
+				s := safe()
+				s.Remedy.PowerOn = true
+				w.lead("h1", s, 0, 0)
+				w.pass(time.Minute)
+				w.restarts("n1", 20*time.Minute, func(n *apiNode) { on(&n.Node) })
+				w.pass(4 * time.Minute)
+				if n := w.count("off", "n1"); n > 0 {
+					t.Errorf("restart-on: %d commands to a machine that restarts with its power on\n%s", n, w.story())
+				}
+				w.comesTo("n1", kubestate.RemDetached)
+				w.pass(5 * time.Minute)
+				if n := w.count("on", "n1"); n != 0 == (name == "cordoned") {
+					t.Errorf("restart-on: %d commands to switch on what was fenced in its restart\n%s", n, w.story())
+				}
+				w.with(func() {
+					w.nodes["n1"].Lifecycle = Lifecycle{}
+					w.touch(w.nodes["n1"])
+				})
+				w.recovers()
+			})
+		})
+	}
+}
+
+// What was off before its command is left off, and an operator is told.
+func TestShutdownThatIsLeftOffIsTold(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		s := safe()
+		s.Remedy.PowerOn = true
+		h := w.lead("h1", s, 0, 0)
+		w.pass(time.Minute)
+		w.shutDown("n1", 20*time.Second, 0)
+		w.comesTo("n1", kubestate.RemDetached)
+		w.pass(20 * time.Minute)
+		if on, told := w.count("on", "n1"), w.count("event FailoverPowerOn", "n1"); on != 0 || told != 1 {
+			t.Errorf("left-off: %d commands and %d Events, want an Event\n%s", on, told, w.story())
+		}
+		w.waitsFor(h, "failover.power_on leaves it off")
 	})
 }
 

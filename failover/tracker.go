@@ -268,16 +268,19 @@ func (t *Tracker) unfollow(n WatchedNode) {
 	}
 }
 
-// followed notes what was heard of a machine that shuts down, and if it was read off after
+// followed notes what was heard of a machine that shuts down, and its power as it was read after
 // that; peers are those that say that they hear it.
-func (t *Tracker) followed(n WatchedNode, heard Heard, off bool, peers int) {
+func (t *Tracker) followed(n WatchedNode, heard Heard, power Power, peers int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, ok := t.nodes[n.Name]
 	switch {
 	case !ok || k.node.UID != n.UID || k.node.BootID != n.BootID:
-	case !off:
+	case power != PowerOff:
 		k.shutdown.first, k.shutdown.heard = time.Time{}, k.shutdown.heard || heard == HeardAlive
+		if heard.On() || power == PowerOn {
+			k.shutdown.on = time.Now()
+		}
 	default:
 		k.shutdown.noteReading(time.Now(), peers)
 		notify(t.came)
