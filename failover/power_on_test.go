@@ -86,7 +86,7 @@ func TestNextLeaderDoesNotSwitchOnAgain(t *testing.T) {
 	}{
 		{name: "switched on", emptied: 1, events: 1},
 		{name: "given up", lost: 100, emptied: powerOnTries, events: 1},
-		{name: "not emptied yet", early: true, later: 1},
+		{name: "not emptied yet", early: true, later: 1, events: 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inWorld(t, 5, 2, func(w *world) {

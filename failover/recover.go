@@ -72,13 +72,14 @@ func (r rejudged) judgeAgain(ctx context.Context, m kubestate.Remediation) error
 }
 
 // Tries of a leadership to switch a machine on, and the time between two of them, within
-// which it does as it is told.
+// which it does as it is told. One that is on is told of when it is not Ready powerOnBoots later.
 const (
 	powerOnTries = 5
 	powerOnEvery = time.Minute
+	powerOnBoots = 10 * time.Minute
 )
 
-// powerOn switches the machine on again, until its device says that it is on, if the
+// powerOn switches the machine on again, until its devices say that it is on, if the
 // operator wants that. One that cannot be switched on stays off; an error is that of read.
 func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if !t.settings().Remedy.PowerOn || t.ons.over || time.Now().Before(t.ons.next) {
@@ -100,6 +101,10 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	case t.ons.earlier: // a person may have switched it off since, and opened it
 		t.leaveOff(ctx, m, n, "failover.power_on was an earlier leader's: if the machine is off, switch it on by hand")
 		return nil
+	case t.ons.done:
+		t.leaveOff(ctx, m, n, fmt.Sprintf("failover.power_on has switched the machine on, and it is not Ready %v later: "+
+			"if it is off, switch it on by hand", powerOnBoots))
+		return nil
 	}
 	t.refuse(m.UID)
 	power, err := t.switchOn(ctx, m)
@@ -113,22 +118,25 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	case ctx.Err() != nil, errors.As(err, &unproven):
 		return err
 	case err == nil && power == PowerOn:
-		t.ons.over = true
+		t.ons.done, t.ons.next = true, time.Now().Add(powerOnBoots)
 		return nil
 	}
 	t.ons.tries++
-	t.ons.over, t.ons.next = t.ons.tries >= powerOnTries, time.Now().Add(powerOnEvery)
+	t.ons.next = time.Now().Add(powerOnEvery)
 	if err == nil {
 		err = errors.New("its device took the command, and did not say yet that it is on")
 	} else {
 		t.log.Warn("power on machine failed", "kube_node", m.Node, "device", m.Device, "tries", t.ons.tries, "err", err)
 	}
 	said := fmt.Sprintf("failover.power_on, try %d of %d by device %s: %v", t.ons.tries, powerOnTries, m.Device, err)
-	if t.ons.over {
+	switch {
+	case t.ons.tries < powerOnTries:
+		t.refuse(m.UID, refusal{powerOnRail, said})
+	case power == PowerUnknown && slices.Contains(t.ons.seen, m.Device): // another device is silent: it may be on
+		t.ons.done, t.ons.next = true, time.Now().Add(powerOnBoots)
+	default:
 		t.leaveOff(ctx, m, n, said+"; switch the machine on by hand")
-		return nil
 	}
-	t.refuse(m.UID, refusal{powerOnRail, said})
 	return nil
 }
 
@@ -140,26 +148,40 @@ func (t *target) leaveOff(ctx context.Context, m kubestate.Remediation, n Node, 
 }
 
 // switchOn has the device that took the machine's power switch it on, and then each other one that may
-// have taken one of its supplies. It returns what they said before: on if all did.
-func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, error) {
-	power, err := t.switchOnBy(ctx, m, m.Device)
-	for _, name := range t.halfOff(m) {
-		one, failed := t.switchOnBy(ctx, m, name)
-		if power = min(power, one); failed != nil {
-			err = errors.Join(err, fmt.Errorf("device %s: %w", name, failed))
+// have taken one of its supplies. Once they say on, each device that asks the machine has to: one with its
+// supplies back may stay off. It returns what they said before: on if all did.
+func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (power Power, err error) {
+	power = PowerOn
+	by := func(limit time.Duration, names ...string) {
+		for _, name := range names {
+			if slices.Contains(t.ons.seen, name) { // who switched it off since has opened it
+				continue
+			}
+			one, failed := t.switchOnBy(ctx, m, name, limit)
+			if failed != nil && name != m.Device {
+				failed = fmt.Errorf("device %s: %w", name, failed)
+			}
+			power, err = min(power, one), errors.Join(err, failed)
+		}
+	}
+	by(fenceLimit, append([]string{m.Device}, t.halfOff(m)...)...)
+	for _, d := range t.devices() {
+		if slices.Contains(t.ons.seen, m.Device) && len(t.halfOff(m)) == 0 && len(Members(d)) == 1 && asks(d) {
+			by(t.settings().Remedy.Timeout, d.Name())
 		}
 	}
 	return power, err
 }
 
 // switchOnBy gives one device one command to switch the machine on, unless it is on: an operator may
-// have just switched it on. It returns what the device said before.
-func (t *target) switchOnBy(ctx context.Context, m kubestate.Remediation, name string) (Power, error) {
+// have just switched it on. It returns what the device said before, within a limit.
+func (t *target) switchOnBy(ctx context.Context, m kubestate.Remediation, name string, limit time.Duration) (Power,
+	error) {
 	d, configured := t.device(name)
 	if !configured {
 		return PowerUnknown, errors.New("it is not configured any more")
 	}
-	limited, cancel := context.WithTimeout(ctx, fenceLimit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	asked := t.machine
 	asked.AskOnly = true

@@ -15,6 +15,7 @@ type strips struct {
 	mute string          // a strip that answers nothing
 	stay string          // one whose outlets do not go on
 	bmcs bool            // each machine has a BMC, too, which is tried after them
+	last bool            // machines that get their supplies back stay off
 }
 
 // strip is one of them.
@@ -63,7 +64,9 @@ func (s strip) On(ctx context.Context, _ Machine) error {
 			return errors.New("the outlet is locked")
 		}
 		all.off[s.name+s.node] = false
-		s.h.w.pcs[s.node].powerOn()
+		if !all.last {
+			s.h.w.pcs[s.node].powerOn()
+		}
 		return nil
 	})
 }
@@ -200,6 +203,48 @@ func TestStripThatIsOffThoughAnotherDeviceTookThePower(t *testing.T) {
 			} else {
 				w.told(1)
 			}
+		})
+	}
+}
+
+// A machine that stays off when it has its supplies back is switched on by its BMC, which takes minutes to answer
+// then. One that cannot, or does not tell, is told of.
+func TestMachineThatStaysOffWithItsSupplies(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		fault   string // of the BMC
+		lasts   time.Duration
+		on      int // commands of the BMC
+		events  int
+		returns bool
+	}{
+		{"the BMC answers", "", 0, 1, 0, true},
+		{"it takes two minutes", bothCannot, 2 * time.Minute, 1, 0, true},
+		{"it never answers", bothCannot, time.Hour, 0, 1, false},
+		{"it remembers", deviceRemembers, time.Hour, 0, 1, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			onStrips(t, func(w *world) {
+				s := safe()
+				s.Remedy.PowerOn = true
+				w.lead("h1", s, 0, 0)
+				w.pass(time.Minute)
+				w.with(func() { w.strips.bmcs, w.strips.last = true, true })
+				w.cutPower("n1")
+				w.after("to detached", func() { w.fault("n1", row.fault) })
+				w.comesTo("n1", kubestate.RemDetached)
+				w.pass(row.lasts)
+				w.fault("n1", "")
+				w.pass(20 * time.Minute)
+				on, told := w.count("on", "n1"), w.count("event FailoverPowerOn", "n1")
+				if on != row.on || told != row.events {
+					t.Errorf("stays-off: %d commands by the BMC and %d Events, want %d and %d\n%s", on, told, row.on, row.events,
+						w.story())
+				}
+				if row.returns {
+					w.recovers()
+				}
+			})
 		})
 	}
 }

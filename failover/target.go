@@ -28,7 +28,8 @@ type target struct {
 type powerOns struct {
 	tries int
 	next  time.Time // not before
-	over  bool      // it is on, or was tried often enough
+	done  bool      // it is on, as far as its devices say
+	over  bool      // it was tried often enough, or long done
 	// failed says that the newest try failed, maybe at one member of the device alone.
 	failed bool
 	seen   []string // devices that said on, each by all of its members
