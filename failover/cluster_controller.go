@@ -50,8 +50,14 @@ type clusterController struct {
 
 	mu      sync.Mutex
 	running map[fencing.Token]bool // remediations that are carried out
-	refused map[string][]refusal   // by UID: why one was not begun though the judge would, or waits
+	refused map[string]waiting     // by UID: why one was not begun though the judge would, or waits
 	telling int                    // Events on their way
+}
+
+// waiting is why a remediation was not begun, or waits.
+type waiting struct {
+	why          []refusal
+	since, asked time.Time // when that was found first in a row, and last
 }
 
 func newClusterController(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority,
@@ -66,7 +72,7 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 			peers:  peers, trackers: all,
 		}),
 		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
-		running: make(map[fencing.Token]bool), refused: make(map[string][]refusal),
+		running: make(map[fencing.Token]bool), refused: make(map[string]waiting),
 	}
 	s.failing = logs.Limit(s.log)
 	if o.Settings.Mode == ModeNooBaa {
@@ -169,6 +175,9 @@ func (s *clusterController) hold(ctx context.Context) {
 // commitIntent commits the intent to act on a kube node. Of a second node at once the
 // cluster's own budgets are asked first: what the first one lost counts in them.
 func (s *clusterController) commitIntent(ctx context.Context, d Verdict) {
+	if _, rests := s.budgetHolds(d.Node.UID); rests {
+		return
+	}
 	now, err := s.confirm(ctx, d.Node)
 	if err != nil {
 		s.refuse(d.Node.UID, refusal{signsRail, err.Error()})
@@ -256,6 +265,17 @@ func (s *clusterController) bearable(ctx context.Context, node, uid string, m *k
 	return nil
 }
 
+// budgetHolds reports whether a budget refused a kube node when it was asked last, and whether it is too soon to
+// ask again: that lists its pods and all budgets of the cluster, maybe for days. It is asked again each time after a
+// tenth of the time that this lasts.
+func (s *clusterController) budgetHolds(uid string) (holds, rests bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.refused[uid]
+	holds = len(w.why) > 0 && w.why[0].rail == budgetRail
+	return holds, holds && time.Since(w.asked) < min(w.asked.Sub(w.since)/10, shutdownSeldom)
+}
+
 // settledAfter is how long a remediation has to wait at one step until each of its pods counts
 // as missing in its budgets: Kubernetes has called the pods of a silent machine not Ready, or
 // made those again that were deleted.
@@ -277,8 +297,12 @@ func movesPods(r kubestate.Remediation, now fsm.Time) bool {
 // what is new: the same guard rails may say another time each second.
 func (s *clusterController) refuse(uid string, why ...refusal) {
 	s.mu.Lock()
-	known := slices.EqualFunc(s.refused[uid], why, func(a, b refusal) bool { return a.rail == b.rail })
-	s.refused[uid] = why
+	w := waiting{why, time.Now(), time.Now()}
+	known := slices.EqualFunc(s.refused[uid].why, why, func(a, b refusal) bool { return a.rail == b.rail })
+	if known {
+		w.since = s.refused[uid].since
+	}
+	s.refused[uid] = w
 	if len(why) == 0 {
 		delete(s.refused, uid)
 	}
@@ -311,13 +335,13 @@ func (s *clusterController) verdicts() []Verdict {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.refused, func(uid string, _ []refusal) bool {
+	maps.DeleteFunc(s.refused, func(uid string, _ waiting) bool {
 		return !slices.ContainsFunc(all, func(d Verdict) bool {
 			return d.Node.UID == uid && (d.Suspect || d.Remediation != nil)
 		})
 	})
 	for i, d := range all {
-		refused := s.refused[d.Node.UID]
+		refused := s.refused[d.Node.UID].why
 		if len(refused) == 0 {
 			continue
 		}

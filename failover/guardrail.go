@@ -77,12 +77,6 @@ func beforePower() []rail {
 	return slices.DeleteFunc(rails(), func(r rail) bool { return r.name == noDeviceRail })
 }
 
-// besidesPlanned returns beforePower without the rail of planned work, which holds until what was shut down
-// on purpose is known to be off.
-func besidesPlanned() []rail {
-	return slices.DeleteFunc(beforePower(), func(r rail) bool { return r.name == plannedRail })
-}
-
 // whileOff returns those that are asked before a command to a machine that was off and
 // is off still. What they protect is lost already, and its work is down until the
 // command has proven it again; but a pause holds each command, and so does a list of devices that is not

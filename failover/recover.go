@@ -85,6 +85,10 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if !t.settings().Remedy.PowerOn || t.ons.over || time.Now().Before(t.ons.next) {
 		return nil
 	}
+	if why := t.judge.refusals(m.UID, nil, beforePowerOn()); len(why) > 0 { // for days, without a request
+		t.refuse(m.UID, why...)
+		return nil
+	}
 	n, err := t.readNode(ctx, m)
 	if err != nil {
 		return err

@@ -110,16 +110,28 @@ func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
 }
 
 // waitToAsk waits until a machine is to be asked again, and reports whether ctx goes on. One of which
-// nothing but planned work forbids the command is asked at once.
+// it matters whether it is off is asked at once.
 func (f follower) waitToAsk(ctx context.Context, n WatchedNode, silent time.Time) bool {
 	began := time.Now()
 	for every := shutdownEvery; pace.Wait(ctx, every); every = lookAgain {
 		quick := silent.IsZero() || time.Since(silent) < shutdownQuick || time.Since(began) >= shutdownSeldom
-		if quick || !f.refresh(&n) || !f.toFollow(n) || len(f.judge.refusals(n.UID, nil, besidesPlanned())) == 0 {
+		if quick || !f.refresh(&n) || !f.toFollow(n) || !f.nothingToDo(n) {
 			return true
 		}
 	}
 	return false
+}
+
+// nothingToDo reports whether nothing is done about a silent machine now, also if it is off: a rail forbids it, but
+// that of planned work, which holds until then unless a mark announces a restart; or a budget, or a device that fails.
+func (f follower) nothingToDo(n WatchedNode) bool {
+	if why := f.judge.refusals(n.UID, nil, beforePower()); len(why) > 0 {
+		return n.restarts() != "" || slices.ContainsFunc(why, func(r refusal) bool { return r.rail != plannedRail })
+	}
+	v, _ := f.o.Log.Changed()
+	m, _ := v.OpenRemediation(f.cluster.Name(), n.UID)
+	budget, _ := f.budgetHolds(n.UID)
+	return budget || m.State == kubestate.RemStuck
 }
 
 // hearsAnother reports whether this peer hears a kubelet of the cluster besides that of a

@@ -96,14 +96,16 @@ func TestShutdownIsMovedAtOnce(t *testing.T) {
 func TestShutdownIsWaitedFor(t *testing.T) {
 	for _, row := range []struct {
 		grace, after time.Duration
-		late         bool // one renewal is
+		late         bool   // one renewal is
+		fault        string // of its device
 	}{
-		{4 * time.Minute, 0, false}, {50 * time.Minute, 0, false}, {12 * time.Minute, 0, true},
-		{12 * time.Minute, 4 * time.Minute, false},
+		{4 * time.Minute, 0, false, ""}, {50 * time.Minute, 0, false, ""}, {12 * time.Minute, 0, true, ""},
+		{12 * time.Minute, 4 * time.Minute, false, ""}, {12 * time.Minute, 0, false, deviceRemembers},
 	} {
 		inWorld(t, 5, 2, func(w *world) {
 			w.watchRules()
 			w.lead("h1", safe(), 0, 0)
+			w.fault("n1", row.fault)
 			w.pass(time.Minute)
 			w.shutsDown("n1", row.grace)
 			if row.late {
@@ -120,7 +122,10 @@ func TestShutdownIsWaitedFor(t *testing.T) {
 				t.Fatalf("shutdown-ends: %d commands to a machine that ends its pods for %v\n%s", n, row.grace, w.story())
 			}
 			w.cutPower("n1")
-			w.movedWithin("n1", movedBy)
+			if row.fault == "" {
+				w.movedWithin("n1", movedBy)
+			}
+			w.comesTo("n1", kubestate.RemDetached)
 		})
 	}
 }
