@@ -187,7 +187,8 @@ const (
 type Shutdown struct {
 	Said  bool          // its kubelet did, and has not been Ready since, nor has the machine booted
 	Lasts time.Duration // since it was seen to say so
-	// On says that it answered this leader lately, or that a device which asks it says on.
+	// On says that it answered this leader lately, or that a device which asks it said on, and that it was not
+	// dark for longer than a restart since.
 	On bool
 	// Off says that its kubelet fell silent and its devices, which were only asked, have
 	// said off since, for darkFor. What a device remembers does not count.
@@ -205,7 +206,7 @@ type shutdown struct {
 	followed bool      // a goroutine asks
 	heard    bool      // its kubelet answered
 	peers    int
-	on       time.Time // newest sign that it is on; zero if it was read off since
+	on, dark time.Time // newest sign that it is on, and first reading after it that said off; zero for none
 	// first and newest are of readings that said off, in a row; zero for none.
 	first, newest time.Time
 }
@@ -226,12 +227,15 @@ func (s *shutdown) noteReading(now time.Time, peers int) {
 	if s.first.IsZero() || now.Sub(s.newest) > offLife {
 		s.first, s.peers = now, peers
 	}
-	s.newest, s.on = now, time.Time{}
+	if s.newest = now; s.dark.IsZero() {
+		s.dark = now
+	}
 }
 
 func (s *shutdown) state(now time.Time) Shutdown {
 	off := s.said && !s.first.IsZero() && s.newest.Sub(s.first) >= darkFor && now.Sub(s.newest) <= offLife
-	on := s.said && !s.on.IsZero() && now.Sub(s.on) <= onLife
+	on := s.said && !off && !s.on.IsZero() && now.Sub(s.on) <= onLife &&
+		(s.dark.IsZero() || now.Sub(s.dark) <= darkFor+offLife) // it may be the dark half of a restart
 	out := Shutdown{Said: s.said, On: on, Off: off, Proven: off && s.heard, Heard: s.peers}
 	if s.said {
 		out.Lasts = now.Sub(s.began)

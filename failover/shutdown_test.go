@@ -271,27 +271,30 @@ func (w *world) restarts(name string, away time.Duration, also func(n *apiNode))
 func TestPowerCycleIsNoShutdown(t *testing.T) {
 	for _, row := range []struct {
 		name string
+		late time.Duration // after its kubelet
 		dark time.Duration
 		on   func(n *apiNode)
 	}{
-		{"nothing else", 1500 * time.Millisecond, func(*apiNode) {}},
-		{"nothing else", 6 * time.Second, func(*apiNode) {}},
-		{"cordoned", 1500 * time.Millisecond, func(n *apiNode) { n.Unschedulable = true }},
-		{"cordoned", 6 * time.Second, func(n *apiNode) { n.Unschedulable = true }},
-		{"kured", 2 * time.Minute, func(n *apiNode) {
+		{"nothing else", 0, 1500 * time.Millisecond, func(*apiNode) {}},
+		{"nothing else", 0, 6 * time.Second, func(*apiNode) {}},
+		{"nothing else", 2 * time.Minute, 6 * time.Second, func(*apiNode) {}},
+		{"cordoned", 0, 1500 * time.Millisecond, func(n *apiNode) { n.Unschedulable = true }},
+		{"cordoned", 0, 6 * time.Second, func(n *apiNode) { n.Unschedulable = true }},
+		{"kured", 0, 2 * time.Minute, func(n *apiNode) {
 			n.Annotations["weave.works/kured-reboot-in-progress"] = "2026-01-01T00:00:00Z"
 		}},
-		{"machine-config-daemon", 2 * time.Minute, func(n *apiNode) {
+		{"machine-config-daemon", 0, 2 * time.Minute, func(n *apiNode) {
 			n.Annotations["machineconfiguration.openshift.io/state"] = "Working"
 			n.Unschedulable = true
 		}},
 	} {
 		for seed := range uint64(3) {
-			t.Run(fmt.Sprintf("%s, dark for %v, %d", row.name, row.dark, seed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, %v late, dark for %v, %d", row.name, row.late, row.dark, seed), func(t *testing.T) {
 				inWorld(t, 5, seed, func(w *world) {
 					w.lead("h1", safe(), 0, 0)
 					w.pass(time.Minute + time.Duration(seed)*700*time.Millisecond)
 					w.restarts("n1", time.Hour, row.on)
+					w.pass(row.late)
 					w.cutPower("n1")
 					w.pass(row.dark)
 					w.with(func() {

@@ -279,7 +279,7 @@ func (t *Tracker) followed(n WatchedNode, heard Heard, power Power, peers int) {
 	case power != PowerOff:
 		k.shutdown.first, k.shutdown.heard = time.Time{}, k.shutdown.heard || heard == HeardAlive
 		if heard.On() || power == PowerOn {
-			k.shutdown.on = time.Now()
+			k.shutdown.on, k.shutdown.dark = time.Now(), time.Time{}
 		}
 	default:
 		k.shutdown.noteReading(time.Now(), peers)
