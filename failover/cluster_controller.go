@@ -175,7 +175,7 @@ func (s *clusterController) hold(ctx context.Context) {
 // commitIntent commits the intent to act on a kube node. Of a second node at once the
 // cluster's own budgets are asked first: what the first one lost counts in them.
 func (s *clusterController) commitIntent(ctx context.Context, d Verdict) {
-	if _, rests := s.budgetHolds(d.Node.UID); rests {
+	if _, rests := budgetHolds(s, d.Node.UID); rests {
 		return
 	}
 	now, err := s.confirm(ctx, d.Node)
@@ -268,7 +268,7 @@ func (s *clusterController) bearable(ctx context.Context, node, uid string, m *k
 // budgetHolds reports whether a budget refused a kube node when it was asked last, and whether it is too soon to
 // ask again: that lists its pods and all budgets of the cluster, maybe for days. It is asked again each time after a
 // tenth of the time that this lasts.
-func (s *clusterController) budgetHolds(uid string) (holds, rests bool) {
+func budgetHolds(s *clusterController, uid string) (holds, rests bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.refused[uid]

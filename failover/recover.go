@@ -72,7 +72,7 @@ func (r rejudged) judgeAgain(ctx context.Context, m kubestate.Remediation) error
 }
 
 // Tries of a leadership to switch a machine on, and the time between two of them, within
-// which it does as it is told. One that is on is told of when it is not Ready powerOnBoots later.
+// which it does as it is told. One that is on, and not Ready powerOnBoots later, is left to an operator.
 const (
 	powerOnTries = 5
 	powerOnEvery = time.Minute

@@ -36,7 +36,7 @@ func (r *remedy) permit(ctx context.Context, m kubestate.Remediation) (permissio
 	if why := r.judge.refusals(m.UID, nil, asked); len(why) > 0 && !(rejudged{r}).news(m) {
 		return permission{}, r.withhold(m, why...) // without a request
 	}
-	if _, rests := r.budgetHolds(m.UID); rests && !m.WasOff && !(rejudged{r}).news(m) {
+	if _, rests := budgetHolds(r.clusterController, m.UID); rests && !m.WasOff && !(rejudged{r}).news(m) {
 		return permission{}, wait(lookAgain)
 	}
 	n, err := r.target.readNodeAndLease(ctx, m)

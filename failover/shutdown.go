@@ -130,7 +130,7 @@ func (f follower) nothingToDo(n WatchedNode) bool {
 	}
 	v, _ := f.o.Log.Changed()
 	m, _ := v.OpenRemediation(f.cluster.Name(), n.UID)
-	budget, _ := f.budgetHolds(n.UID)
+	budget, _ := budgetHolds(f.clusterController, n.UID)
 	return budget || m.State == kubestate.RemStuck
 }
 
