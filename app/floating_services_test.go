@@ -21,6 +21,22 @@ import (
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
+// TestWhereAPIServersAsk: the place that haconfig compares with a registration is that of its manifest.
+func TestWhereAPIServersAsk(t *testing.T) {
+	for want, via := range map[string][2]string{
+		"192.0.2.10:9443":        {config.HAViaFloatingIP, "192.0.2.10"},
+		"[2001:db8::1]:9443":     {config.HAViaFloatingIP, "2001:DB8::1"},
+		"trivet/trivet-haconfig": {config.HAViaEndpoints, "192.0.2.10"},
+		"":                       {config.HAViaFloatingIP, ""},
+	} {
+		conf := config.Default()
+		conf.HAConfig.Via, conf.FloatingIP.Address = via[0], via[1]
+		if got := webhookPlace(conf, 9443); got != want {
+			t.Errorf("registration-leads-elsewhere: %s at %q: %q, want %q", via[0], via[1], got, want)
+		}
+	}
+}
+
 // TestAskPeer: what a client would get from a peer counts as an answer, and nothing else.
 func TestAskPeer(t *testing.T) {
 	peer := api.Identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

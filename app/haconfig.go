@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,15 +166,28 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 	if conf.Budgets {
 		keep.More = append(keep.More, haconfig.Guard(cluster, HAConventions(conf, c.Name), logger))
 	}
+	port, err := portOf(conf.Listen)
+	if err != nil {
+		return haCluster{}, fmt.Errorf("haconfig.listen: %w", err)
+	}
+	keep.Place, keep.Names = webhookPlace(o.Config, port), o.Config.API.TLS.Names
 	if conf.Via == config.HAViaEndpoints {
-		port, err := portOf(conf.Listen)
-		if err != nil {
-			return haCluster{}, fmt.Errorf("haconfig.listen: %w", err)
-		}
 		keep.Slices, keep.Endpoints = cluster,
 			haconfig.Endpoints{Namespace: conf.Namespace, Service: conf.Service, Port: port}
 	}
 	return haCluster{name: c.Name, kube: cluster, keeper: haconfig.NewKeeper(keep)}, nil
+}
+
+// webhookPlace is where a registration of 'trivet haconfig manifest' asks, "" without a floating IP to ask.
+func webhookPlace(conf config.Config, port int32) string {
+	if conf.HAConfig.Via == config.HAViaEndpoints {
+		return conf.HAConfig.Namespace + "/" + conf.HAConfig.Service
+	}
+	at, err := config.FloatingAddress(conf.FloatingIP.Address)
+	if err != nil {
+		return ""
+	}
+	return netip.AddrPortFrom(at, uint16(port)).String()
 }
 
 // warnings are which API servers do not answer this peer, and what it cannot keep in

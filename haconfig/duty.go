@@ -25,6 +25,7 @@ type Registration struct {
 	Name, Version string
 	Bundles       [][]byte // of its webhooks, in their order
 	Paths         []string // likewise: where each asks
+	Places        []string // likewise: at which HOST:PORT of a URL, or by which NAMESPACE/NAME of a Service
 }
 
 // Endpoints are where a Service without a selector leads. Without a Version there
@@ -85,13 +86,17 @@ const (
 	proofAge = 2 * time.Second
 )
 
-// KeeperOptions are the parts of a Keeper. All but Slices and More are required.
+// KeeperOptions are the parts of a Keeper. All but Place, Names, Slices and More are required.
 type KeeperOptions struct {
 	Cluster      string // its name
 	Alone        bool   // no other cluster is served: its registration need not name it
 	Peers        Peers
 	Registry     Registry
 	Registration string // name of the MutatingWebhookConfiguration
+	// Place, if set, is where it asks as 'trivet haconfig manifest' prints it, as one of its Places.
+	Place string
+	// Names are those of api.tls.names: an operator has clients call peers by them.
+	Names []string
 	// Slices, if set, keeps Endpoints' Namespace, Service and Port leading to the
 	// peers that answer.
 	Slices    Slices
@@ -236,13 +241,13 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 		return errors.Join(err, write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, nil) }))
 	}
 	if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) }) {
-		return nil
+		return k.astray(ctx, r)
 	}
 	if err := write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, bundle) }); err != nil {
 		return err
 	}
 	k.o.Logger.Info("CA written to webhook registration", "registration", r.Name)
-	return nil
+	return k.astray(ctx, r)
 }
 
 // misled says at which path of another cluster a registration asks, nil for none.
@@ -255,6 +260,42 @@ func (k *Keeper) misled(r Registration) error {
 		}
 	}
 	return nil
+}
+
+// astray says at which place a registration asks in vain, as after a change of the floating IP, nil for
+// none. It is left as it is: an operator may have written it so. A path with a prefix is that of a proxy.
+func (k *Keeper) astray(ctx context.Context, r Registration) error {
+	for i, at := range r.Places {
+		if k.o.Place == "" || at == k.o.Place || r.Paths[i] != ReviewPath(k.o.Cluster) && r.Paths[i] != PathMutate {
+			continue
+		}
+		if why := k.unanswered(ctx, at); why != "" {
+			return fmt.Errorf("the registration %s asks at %s, %s; by the configuration it is %s: "+
+				"apply 'trivet haconfig manifest --cluster %s' for that", r.Name, at, why, k.o.Place, k.o.Cluster)
+		}
+	}
+	return nil
+}
+
+// unanswered says why peers answer no review at a place, "" where one does or may: a name, and what the
+// certificates have by api.tls.names, can be a balancer that this host does not reach.
+func (k *Keeper) unanswered(ctx context.Context, place string) string {
+	if namespace, name, found := strings.Cut(place, "/"); found {
+		if slices.Contains(k.o.Names, name+"."+namespace+".svc") {
+			return ""
+		}
+		return "a Service whose endpoints no peer keeps"
+	}
+	at, err := netip.ParseAddrPort(place)
+	if err != nil || slices.Contains(k.o.Names, at.Addr().String()) {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, registrationEvery)
+	defer cancel()
+	if err := k.o.Prober.Probe(ctx, place); err != nil {
+		return "where no webhook of a peer answers" // err has a port that differs each time
+	}
+	return ""
 }
 
 // published is the host of a member's address as an EndpointSlice holds it, and its family. An

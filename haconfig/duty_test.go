@@ -343,6 +343,48 @@ func TestRegistrationOfAnotherCluster(t *testing.T) {
 	round("of the seed, with a CA that is not ours", 2, "an operator's", true)
 }
 
+// TestRegistrationAtAnOldPlace is told, and left as it is: API servers ask where no peer answers. What an
+// operator has put in front of the peers is no such place.
+func TestRegistrationAtAnOldPlace(t *testing.T) {
+	const floating, service = "192.0.2.11:9443", "trivet/trivet-haconfig"
+	path := ReviewPath("prod")
+	for name, c := range map[string]struct {
+		own, asks, path string
+		answers, told   bool
+	}{
+		"its own, unanswered":                   {floating, floating, path, false, false},
+		"the floating IP of before":             {floating, "192.0.2.10:9443", path, false, true},
+		"as above, while one has it still":      {floating, "192.0.2.10:9443", path, true, false},
+		"the path without a cluster":            {floating, "192.0.2.10:9443", PathMutate, false, true},
+		"another port":                          {floating, "192.0.2.11:9444", path, false, true},
+		"the floating IP, with endpoints":       {service, floating, path, true, false},
+		"the Service, with the floating IP":     {floating, service, path, false, true},
+		"another Service":                       {service, "trivet/webhook", path, false, true},
+		"a Service that the certificates name":  {service, "web/front", path, false, false},
+		"a name":                                {floating, "webhook.example:443", path, false, false},
+		"a balancer that the certificates name": {floating, "198.51.100.7:443", path, false, false},
+		"a proxy with a prefix":                 {floating, "198.51.100.8:443", "/proxy" + path, false, false},
+		"nothing is known of the floating IP":   {"", "192.0.2.10:9443", path, false, false},
+	} {
+		k := &kubeSite{alive: map[string]error{}, registration: Registration{Name: "r", Version: "1",
+			Bundles: [][]byte{[]byte("CA")}, Paths: []string{c.path}, Places: []string{c.asks}}}
+		if !c.answers {
+			k.alive[c.asks] = ErrRefused
+		}
+		keeper := NewKeeper(KeeperOptions{Cluster: "prod", Alone: true, Peers: peersOf{ca: "CA"}, Registry: k, Prober: k,
+			Registration: "r", Place: c.own, Names: []string{"front.web.svc", "198.51.100.7"},
+			Logger: slog.New(slog.DiscardHandler)})
+		err := keeper.registration(t.Context(), proven(tenure{}))
+		if (err != nil) != c.told || k.puts != 0 {
+			t.Errorf("registration-leads-elsewhere: %s: %d writes, %v", name, k.puts, err)
+		}
+		if c.told && err != nil && (!strings.Contains(err.Error(), c.asks+",") || !strings.Contains(err.Error(), c.own) ||
+			!strings.Contains(err.Error(), "haconfig manifest --cluster prod")) {
+			t.Errorf("registration-leads-elsewhere: %s: not said what to do: %v", name, err)
+		}
+	}
+}
+
 // TestCensusOfAnEarlierLeadership counts no more, and comes late.
 func TestCensusOfAnEarlierLeadership(t *testing.T) {
 	c := NewCensus("a", "b")

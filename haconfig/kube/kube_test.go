@@ -318,12 +318,13 @@ func TestRegistration(t *testing.T) {
 	registered := make([]admissionregistrationv1.MutatingWebhook, 2)
 	registered[0].ClientConfig.URL = &address
 	registered[1].ClientConfig = admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Path: &below}, CABundle: []byte("old")}
+		Service: &admissionregistrationv1.ServiceReference{Namespace: "n", Name: "s", Path: &below}, CABundle: []byte("old")}
 	s.on("GET "+path, give(&admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: "r", ResourceVersion: "7"}, Webhooks: registered}))
 	r, err := c.Registration(t.Context(), "r")
-	if err != nil || r.Version != "7" || len(r.Bundles) != 2 || !slices.Equal(r.Paths, []string{"/a/b", "/c"}) {
+	if err != nil || r.Version != "7" || len(r.Bundles) != 2 || !slices.Equal(r.Paths, []string{"/a/b", "/c"}) ||
+		!slices.Equal(r.Places, []string{"192.0.2.1:9443", "n/s"}) {
 		t.Fatalf("%+v %v", r, err)
 	}
 	var patch []map[string]any

@@ -1,9 +1,12 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 
@@ -40,7 +43,8 @@ func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Regis
 	r := haconfig.Registration{Name: name, Version: conf.Metadata.ResourceVersion}
 	for _, hook := range conf.Webhooks {
 		r.Bundles = append(r.Bundles, hook.ClientConfig.CABundle)
-		r.Paths = append(r.Paths, hook.ClientConfig.path())
+		place, path := hook.ClientConfig.at()
+		r.Places, r.Paths = append(r.Places, place), append(r.Paths, path)
 	}
 	return r, nil
 }
@@ -49,21 +53,27 @@ func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Regis
 type clientConfig struct {
 	URL     string `json:"url"`
 	Service struct {
-		Path string `json:"path"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		Path      string `json:"path"`
 	} `json:"service"`
 	CABundle []byte `json:"caBundle"`
 }
 
-// path is where a webhook asks, "" if that cannot be read.
-func (c clientConfig) path() string {
-	if c.Service.Path != "" {
-		return c.Service.Path
+// at is where a webhook asks, its path "" if that cannot be read.
+func (c clientConfig) at() (place, path string) {
+	if c.Service.Name != "" {
+		return c.Service.Namespace + "/" + c.Service.Name, c.Service.Path
 	}
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return u.Path
+	host := u.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
+	return net.JoinHostPort(host, cmp.Or(u.Port(), "443")), u.Path
 }
 
 // DropRegistration deletes a registration, and reports whether there was one. In a dry run
