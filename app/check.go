@@ -66,7 +66,7 @@ func (o Options) checkFences(client fence.Ironic) error {
 	if conf.Mode != config.FailoverSafe {
 		return nil
 	}
-	list, err := o.fenceOpener(client)(conf.FenceFile)
+	list, err := o.fenceOpener(client, nil)(conf.FenceFile)
 	if err == nil {
 		list.Close()
 		return nil

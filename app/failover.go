@@ -18,6 +18,8 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/fence"
 	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // Failover is what a peer needs to move the work of dead kube nodes, besides the
@@ -35,7 +37,7 @@ type Failover struct {
 
 // openFailover is what the configuration makes of a Failover. It reads files and opens no
 // connection; while failover is off it does neither.
-func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, opened *closers) (err error) {
+func (k *kubernetes) openFailover(o Options, peer string, ironic fencedIronic, opened *closers) (err error) {
 	conf := o.Config.Failover
 	if conf.Mode == config.FailoverOff {
 		k.off, err = leftOpen(o, peer)
@@ -48,7 +50,8 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	figures := health.NewKubeFigures()
 	made := &Failover{Settings: settings, Name: peer, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
-		fences := &fenceList{open: o.fenceOpener(ironic)}
+		use := machineUse{ironic, func(uuid string) (introspection.Record, bool) { return k.log.View().Record(uuid) }}
+		fences := &fenceList{open: o.fenceOpener(ironic, use.why)}
 		put, err := fences.prepare(o.Config)
 		if err != nil {
 			return err
@@ -72,8 +75,37 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	return nil
 }
 
+// fencedIronic is what fence devices need of Ironic, and Node.
+type fencedIronic interface {
+	fence.Ironic
+	Node(ctx context.Context, ref string) (ironic.Node, error)
+}
+
+// machineUse tells for what a machine is used that would break without power.
+type machineUse struct {
+	ironic fencedIronic
+	record func(uuid string) (introspection.Record, bool) // in the log
+}
+
+// why is fence.Options' InUse. The node is the one that would get the command, and nothing is guessed.
+func (u machineUse) why(ctx context.Context, uuid string) (string, error) {
+	const meanwhile = "its power is not taken meanwhile"
+	n, err := u.ironic.Node(ctx, uuid)
+	r, _ := u.record(uuid)
+	switch {
+	case err != nil || n.Deployed(): // what has a workload no introspection boots
+		return "", err
+	case n.Worked():
+		return fmt.Sprintf("Ironic's node %s is in state %q: %s", uuid, n.Provision, meanwhile), nil
+	case r.ManageBoot && r.State.Active() && r.State != introspection.NodeReapplying: // stored data boots nothing
+		return fmt.Sprintf("Ironic's node %s is introspected (%v): %s", uuid, r.State, meanwhile), nil
+	}
+	return "", nil
+}
+
 // fenceOpener returns what opens a file of devices, by the clusters and limits with which this peer started.
-func (o Options) fenceOpener(ironic fence.Ironic) func(file string) (*fence.List, error) {
+func (o Options) fenceOpener(ironic fence.Ironic, inUse func(context.Context, string) (string, error)) func(
+	file string) (*fence.List, error) {
 	conf := o.Config.Failover
 	var names []string
 	for _, c := range conf.Clusters() {
@@ -81,7 +113,7 @@ func (o Options) fenceOpener(ironic fence.Ironic) func(file string) (*fence.List
 	}
 	return func(file string) (*fence.List, error) {
 		return fence.Open(file, fence.Options{
-			Clusters: names, Ironic: ironic,
+			Clusters: names, Ironic: ironic, InUse: inUse,
 			Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: o.Logger,
 		})
 	}
@@ -177,6 +209,7 @@ type kubernetes struct {
 	fences     *fenceList // nil: nothing is fenced
 	off        *Failover  // nil: it is on
 	figures    *health.KubeFigures
+	log        lateLog // for what machines are used
 	components haParts
 }
 

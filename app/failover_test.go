@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -23,7 +27,7 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 		opened: new(closers)}
 	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil ||
 		len(p.opened.all) > 0 {
-		t.Errorf("opened %+v: %v", p.kube, err)
+		t.Errorf("opened %+v: %v", p.kube.failover, err)
 	}
 	if off := p.kube.off; off == nil || len(off.Left) != 1 || off.Left[0].Name != "prod" || off.Settings.Idle() == "" {
 		t.Errorf("left: what was begun before is ended in %+v", off)
@@ -37,6 +41,55 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err == nil ||
 		!strings.Contains(err.Error(), "failover.fence_file") {
 		t.Errorf("no such file: %v", err)
+	}
+}
+
+// oneNode is an Ironic with one node, as fence devices use it.
+type oneNode struct {
+	fencedIronic
+	state string
+	away  error
+}
+
+// Node implements fencedIronic.
+func (n oneNode) Node(context.Context, string) (ironic.Node, error) {
+	return ironic.Node{Provision: n.state}, n.away
+}
+
+// The power of a machine with which Ironic or an introspection works is not taken; at rest, with a workload, or
+// where nothing is known, it is.
+func TestPowerIsNotTakenInTheMiddleOfWork(t *testing.T) {
+	record := func(state introspection.NodeState, boots bool) introspection.Record {
+		return introspection.Record{State: state, ManageBoot: boots}
+	}
+	for name, c := range map[string]struct {
+		node oneNode
+		log  introspection.Record
+		want string // is in the reason; "": there is none
+	}{
+		"deployed":                 {oneNode{state: "active"}, introspection.Record{}, ""},
+		"at rest":                  {oneNode{state: "manageable"}, introspection.Record{}, ""},
+		"a failed cleaning":        {oneNode{state: "clean failed"}, introspection.Record{}, ""},
+		"rescued":                  {oneNode{state: "rescue"}, introspection.Record{}, ""},
+		"cleaned":                  {oneNode{state: "clean wait"}, introspection.Record{}, `in state "clean wait"`},
+		"inspected by Ironic":      {oneNode{state: "inspect wait"}, introspection.Record{}, `in state "inspect wait"`},
+		"flashed":                  {oneNode{state: "service wait"}, introspection.Record{}, `in state "service wait"`},
+		"accepted":                 {oneNode{state: "manageable"}, record(introspection.NodeStarting, true), "(starting)"},
+		"introspected":             {oneNode{state: "manageable"}, record(introspection.NodeWaiting, true), "(waiting)"},
+		"introspected earlier":     {oneNode{state: "manageable"}, record(introspection.NodeFinished, true), ""},
+		"introspected in vain":     {oneNode{state: "manageable"}, record(introspection.NodeError, true), ""},
+		"its data is reapplied":    {oneNode{state: "manageable"}, record(introspection.NodeReapplying, true), ""},
+		"introspected as it runs":  {oneNode{state: "manageable"}, record(introspection.NodeWaiting, false), ""},
+		"deployed, introspected":   {oneNode{state: "active"}, record(introspection.NodeWaiting, true), ""},
+		"Ironic does not answer":   {oneNode{away: errors.New("away")}, record(introspection.NodeWaiting, true), ""},
+		"a state of later Ironics": {oneNode{state: "polishing"}, introspection.Record{}, ""},
+		"Ironic has a capital":     {oneNode{state: "Cleaning"}, introspection.Record{}, `in state "Cleaning"`},
+	} {
+		u := machineUse{c.node, func(string) (introspection.Record, bool) { return c.log, true }}
+		why, err := u.why(t.Context(), "u1")
+		if (err != nil) != (c.node.away != nil) || (why == "") != (c.want == "") || !strings.Contains(why, c.want) {
+			t.Errorf("in-use: %s: %q, %v; want %q", name, why, err, c.want)
+		}
 	}
 }
 

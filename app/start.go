@@ -73,6 +73,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	// before the log: requests under way end
 	p.opened.addFunc("connections", func() { p.forward.Close(); p.ironic.Close(); p.serving.keeper().hangUp() })
 	p.core = core
+	p.kube.log.store.Store(core.Store)
 	p.events = events.NewHub(core.Store)
 	p.recorder = events.NewReporter(
 		events.ReporterOptions{Do: core.Session, View: core.Store.View, Wall: p.opts.Wall, Logger: p.opts.Logger})

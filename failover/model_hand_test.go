@@ -287,7 +287,8 @@ const (
 	// deviceRemembers says off from memory when it is only asked, of a machine that was
 	// switched on since.
 	deviceRemembers = "remembers"
-	deviceLogin     = "login" // it refuses that of each call, as does the second
+	deviceLogin     = "login"  // it refuses that of each call, as does the second
+	deviceInUse     = "in use" // it knows for what the machine is used; the second does not
 )
 
 // Name implements Device.
@@ -357,6 +358,11 @@ func (b bmc) Asks() (yes bool) {
 
 // Off implements Device.
 func (b bmc) Off(ctx context.Context, _ Machine) error {
+	used := false
+	b.h.w.with(func() { used = b.name == "bmc" && b.h.w.pcs[b.node].fault == deviceInUse })
+	if used {
+		return fmt.Errorf("bmc: %w", InUse{"it is introspected"})
+	}
 	if err := b.fails(ctx); err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ const noDevice = "no fence device is configured for it"
 type escalation struct {
 	announced bool // the command to last is in the log and was not given yet
 	off       bool // last was read off twice after its newest command
+	inUse     bool // the newest command was not given, because the machine is in use
 	// read is when the newest reading of off was answered that the next proof may rest on;
 	// zero for none.
 	read   time.Time
@@ -60,7 +61,7 @@ func (e *escalation) enter(m kubestate.Remediation, first bool) {
 	e.failed = nil
 	switch {
 	case m.State != kubestate.RemFencing:
-		e.announced, e.off = false, false
+		e.announced, e.off, e.inUse = false, false, false
 	case first:
 		e.last = m.Device // go on with the device at which an earlier leader was
 	default:
@@ -140,8 +141,15 @@ func (r *remedy) fence(ctx context.Context, m kubestate.Remediation) error {
 	if !r.power.announced || d.Name() != r.power.last {
 		return r.announce(ctx, m, d.Name(), "again")
 	}
-	r.power.announced = false
+	if r.power.announced = false; !r.power.inUse {
+		r.log.Warn("powering off machine", "kube_node", m.Node, "device", d.Name())
+	}
 	seen, err := r.target.takePower(ctx, m, d, p)
+	var used InUse
+	if errors.As(err, &used) {
+		return rejudged{r}.waitInUse(m, used)
+	}
+	r.power.inUse = false
 	var unproven errUnproven
 	var withheld errWithheld
 	switch {
@@ -170,7 +178,6 @@ type evidence struct {
 
 // takePower gives one command and waits until the machine was read off twice.
 func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Device, p permission) (evidence, error) {
-	t.log.Warn("powering off machine", "kube_node", t.machine.Node, "device", d.Name())
 	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error {
 		return t.switchOff(ctx, m, d, p)
 	})

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -139,7 +140,9 @@ func (d countedDevice) Power(ctx context.Context, m failover.Machine) (failover.
 // Off implements failover.Device.
 func (d countedDevice) Off(ctx context.Context, m failover.Machine) error {
 	err := d.Device.Off(ctx, m)
-	d.count("off", err)
+	if !errors.As(err, new(failover.InUse)) { // no command was given
+		d.count("off", err)
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -160,6 +161,11 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 	if err := broken.Off(ctx, failover.Machine{}); err == nil {
 		t.Error("the error is lost")
+	}
+	used := fmt.Errorf("bmc: %w", failover.InUse{Why: "it is introspected"})
+	inUse := countedFences{someFences{err: used}, f}.For(failover.Machine{})[0]
+	if err := inUse.Off(ctx, failover.Machine{}); err != used {
+		t.Errorf("in-use: %v", err) // and counted as nothing
 	}
 	for _, heard := range []failover.Heard{failover.HeardAlive, failover.HeardNothing, failover.HeardNothing} {
 		f.CountProbes(hearing(heard)).Knock(ctx, "")

@@ -52,10 +52,20 @@ func (g *group) Power(ctx context.Context, m failover.Machine) (failover.Power, 
 }
 
 // Off implements failover.Device. Every member gets the command, also after one has failed:
-// the others may be what keeps the machine on.
+// the others may be what keeps the machine on. Those that know what it is used for go first: where it is in
+// use, none gets it.
 func (g *group) Off(ctx context.Context, m failover.Machine) (failed error) {
-	for _, d := range g.members {
-		failed = errors.Join(failed, d.Off(ctx, m))
+	for _, knows := range []bool{true, false} {
+		for _, d := range g.members {
+			if _, does := d.method.(*throughIronic); does != knows {
+				continue
+			}
+			err := d.Off(ctx, m)
+			if errors.As(err, new(failover.InUse)) {
+				return err
+			}
+			failed = errors.Join(failed, err)
+		}
 	}
 	return failed
 }

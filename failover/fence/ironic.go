@@ -45,7 +45,9 @@ func ironicKind() kind {
 			}
 		},
 		open: func(_ *spec, _ *List, o Options) (method, []mishap) {
-			return newThroughIronic(o.Ironic), nil
+			method := newThroughIronic(o.Ironic)
+			method.inUse = o.InUse
+			return method, nil
 		},
 		meant: func(_ *spec, n node) meant { return meant{machines: []string{strings.ToLower(n.text)}} },
 	}
@@ -61,6 +63,7 @@ func ironicKind() kind {
 // must have no effect says so (failover.Machine.AskOnly).
 type throughIronic struct {
 	ironic Ironic
+	inUse  func(ctx context.Context, uuid string) (string, error) // as in Options
 
 	mu    sync.Mutex
 	found map[string]foundNode // by cluster/kube node: at the newest look
@@ -117,6 +120,11 @@ func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address,
 	if err != nil {
 		return err
 	}
+	if want == failover.PowerOff {
+		if err := i.refuseInUse(ctx, uuid); err != nil {
+			return err
+		}
+	}
 	if err := i.ironic.SetPower(ctx, uuid, state); err != nil {
 		return err
 	}
@@ -128,6 +136,19 @@ func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address,
 		return fmt.Errorf("Ironic took the command for node %s, which is %q now: %s", uuid, after.state, after.trouble)
 	}
 	return after.whyDoubted()
+}
+
+// refuseInUse refuses to take the power of a machine with which Ironic or an introspection works. Where that
+// cannot be told the command is given.
+func (i *throughIronic) refuseInUse(ctx context.Context, uuid string) error {
+	if i.inUse == nil {
+		return nil
+	}
+	why, err := i.inUse(ctx, uuid)
+	if err != nil || why == "" {
+		return nil
+	}
+	return hopeless("", "%w", failover.InUse{Why: why})
 }
 
 // memory is what Ironic says of a node.

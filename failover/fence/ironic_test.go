@@ -165,6 +165,58 @@ func TestIronicSwitches(t *testing.T) {
 	}
 }
 
+// A machine with which Ironic or an introspection works keeps its power, also in a group with a strip, and no
+// further try is made. Where that is not known, and to be switched on, it gets the command.
+func TestIronicLeavesAMachineInUseOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		why  string
+		err  error
+		kept bool
+	}{
+		"cleaned": {`in state "clean wait"`, nil, true},
+		"at rest": {"", nil, false},
+		"unknown": {"", errors.New("Ironic does not say"), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeIronic{names: map[string]string{"worker-1": "u1"}, memory: memory{state: ironicOn}, real: ironicOn}
+			asked := 0
+			method := newThroughIronic(f)
+			method.inUse = func(_ context.Context, uuid string) (string, error) {
+				if asked++; uuid != "u1" {
+					t.Errorf("in-use: asked about %q", uuid)
+				}
+				return c.why, c.err
+			}
+			strip := &fakeIronic{names: map[string]string{"worker-1": "s1"}, memory: memory{state: ironicOn}, real: ironicOn}
+			plug := overIronic(strip, nil)
+			plug.method = stripOf{plug.method}
+			d := overIronic(f, nil)
+			d.method = method
+			for what, off := range map[string]failover.PowerSwitch{"alone": d, "group": &group{members: []*device{plug, d}}} {
+				asked = 0
+				err := off.Off(t.Context(), worker())
+				used, refused := errors.AsType[failover.InUse](err)
+				if refused != c.kept || used.Why != c.why || !c.kept && err != nil || asked != 1 {
+					t.Errorf("in-use: %s, %s: %v, asked %d times", name, what, err, asked)
+				}
+			}
+			time.Sleep(time.Minute)
+			for _, one := range []*fakeIronic{f, strip} {
+				if real, commands := one.truth(); (real == ironicOn) != c.kept {
+					t.Errorf("in-use: %s: it is %s by %q", name, real, commands)
+				}
+			}
+			if err := d.On(t.Context(), worker()); err != nil {
+				t.Errorf("in-use: %s: switched on: %v", name, err)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// stripOf is a method of another type, which knows of no use.
+type stripOf struct{ method }
+
 func TestNodesOfIronic(t *testing.T) {
 	f := &fakeIronic{names: map[string]string{"worker-1": "u1", "4c4c4544-0000-4000-8000-000000000001": "u2",
 		"52:54:00:00:00:01": "u1"}}

@@ -22,6 +22,9 @@ type Options struct {
 	Clusters []string
 	// Ironic is nil where there is none; then the file may not ask for it.
 	Ironic Ironic
+	// InUse says for what a node's machine is used that would break without power, "" for nothing; by
+	// its UUID in Ironic. An error holds nothing. nil: never.
+	InUse func(ctx context.Context, uuid string) (why string, err error)
 	// Limits are those of devices that write none themselves.
 	Limits Limits
 	// Lookup resolves the host names of devices, to find two names of one machine.

@@ -63,6 +63,17 @@ func (n Node) Deployed() bool {
 	return strings.EqualFold(n.Provision, "active") || strings.EqualFold(n.Provision, "rescue")
 }
 
+// Worked reports whether Ironic itself works with the machine, by a ramdisk or its firmware: states that end
+// by themselves, or wait for who put a hold into the steps.
+func (n Node) Worked() bool {
+	switch strings.ToLower(n.Provision) {
+	case "inspecting", "inspect wait", "cleaning", "clean wait", "clean hold", "servicing", "service wait",
+		"service hold", "deploying", "wait call-back", "deploy hold", "deleting", "rescuing", "rescue wait", "unrescuing":
+		return true
+	}
+	return false
+}
+
 // Port is a network interface of a node, as Ironic knows it.
 type Port struct {
 	UUID       string         `json:"uuid,omitempty"`
