@@ -424,19 +424,6 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func TestRailsAreNamedOnce(t *testing.T) {
-	var names []string
-	for _, r := range rails() {
-		names = append(names, r.name)
-	}
-	if sorted := slices.Sorted(slices.Values(names)); len(slices.Compact(sorted)) != len(names) {
-		t.Errorf("a name stands twice: %v", names)
-	}
-	if names[len(names)-1] != dryRunRail {
-		t.Error("the dry run is not last: what it alone forbids would not be told")
-	}
-}
-
 // In a cluster of one or two kube nodes the shipped min_healthy lets none be lost, and
 // the operator who simulates a loss is told.
 func TestFewKubeNodesAreNamed(t *testing.T) {

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -26,5 +27,18 @@ func TestHeldByWhatForbidsFirst(t *testing.T) {
 		if v := f.judgeNode(f.nodes[0]); v.Held() {
 			t.Errorf("held: under its remediation it is told to be left alone, with %v", c.rails)
 		}
+	}
+}
+
+func TestRailsAreNamedOnce(t *testing.T) {
+	var names []string
+	for _, r := range rails() {
+		names = append(names, r.name)
+	}
+	if sorted := slices.Sorted(slices.Values(names)); len(slices.Compact(sorted)) != len(names) {
+		t.Errorf("a name stands twice: %v", names)
+	}
+	if names[len(names)-1] != dryRunRail {
+		t.Error("the dry run is not last: what it alone forbids would not be told")
 	}
 }
