@@ -262,7 +262,13 @@ func (h *hand) For(m Machine) []Device {
 		}
 		return all
 	}
-	return []Device{bmc{h, "bmc", m.Node}, bmc{h, "pdu", m.Node}}
+	now := ""
+	h.w.with(func() {
+		if h.w.trouble.renamed {
+			now = " of now"
+		}
+	})
+	return []Device{bmc{h, "bmc" + now, m.Node}, bmc{h, "pdu" + now, m.Node}}
 }
 
 // bmc is a device of a machine. The first one does what the machine's fault says,

@@ -75,7 +75,8 @@ type trouble struct {
 	restless   string // a pod that changes whenever it was listed
 	noNodes    bool   // the watch of Nodes stands still, and that of Leases
 	noLeases   bool
-	deaf       int // peers that hear no kubelet that they did not hear before
+	deaf       int  // peers that hear no kubelet that they did not hear before
+	renamed    bool // the devices, in the configuration
 	late       *lateTaint
 }
 

@@ -175,3 +175,21 @@ func TestPowerOnEndsWhenItIsForbidden(t *testing.T) {
 		}
 	}
 }
+
+// A device that has another name since it took the power is not asked, and that is told.
+func TestPowerOnByADeviceThatIsGone(t *testing.T) {
+	inWorld(t, 3, 6, func(w *world) {
+		s := safe()
+		s.Remedy.PowerOn = true
+		h := w.lead("h1", s, 0, 0)
+		w.pass(time.Minute)
+		w.after("to detached", func() { w.with(func() { w.trouble.renamed = true }) })
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+		w.pass(90 * time.Second)
+		w.waitsFor(h, "failover.power_on, try 2 of 5 by device bmc: it is not configured any more")
+		if n := w.count("on", "n1"); n > 0 {
+			t.Errorf("power-on: a device that is gone was told %d times", n)
+		}
+	})
+}

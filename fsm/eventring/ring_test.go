@@ -126,3 +126,24 @@ func TestEventRingMemory(t *testing.T) {
 		runtime.KeepAlive(ring)
 	}
 }
+
+// What goes into the log is text, in each of its parts.
+func TestReportsAreText(t *testing.T) {
+	fits := Report{Topic: TopicFilter, Action: "drifted", Text: "One.", Fields: map[string]string{"by": "nft"}}
+	if err := fits.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(r *Report){
+		"action": func(r *Report) { r.Action = "No Word" }, "no text": func(r *Report) { r.Text = "" },
+		"text":  func(r *Report) { r.Text = "\xff" },
+		"field": func(r *Report) { r.Fields = map[string]string{"by": "\xff"} },
+		"name":  func(r *Report) { r.Fields = map[string]string{"No Word": "nft"} },
+		"node":  func(r *Report) { r.Node = "n1" },
+	} {
+		r := fits
+		change(&r)
+		if r.Validate() == nil {
+			t.Errorf("report: %s is taken: %+v", what, r)
+		}
+	}
+}

@@ -74,3 +74,13 @@ func TestBounds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names are of letters, digits and three signs, and begin with none that a path or a shell reads.
+func TestNamesOfExpectations(t *testing.T) {
+	for name, fits := range map[string]bool{"azAZ09._-": true, "Z": true, "_": true, "": false, ".a": false, "-a": false,
+		"a/b": false, "a b": false, "a@": false, "a[": false, "a`": false, "a{": false, "a:": false} {
+		if err := validName(name); (err == nil) != fits {
+			t.Errorf("name: %q: %v", name, err)
+		}
+	}
+}
