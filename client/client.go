@@ -339,8 +339,7 @@ func (c *endpoints) send(ctx context.Context, server *url.URL, r request, token 
 	case len(body) > maxAnswer:
 		return answer{}, fmt.Errorf("%s: the answer is longer than %d MiB", server, maxAnswer>>20)
 	case len(body) > 0 && bounds.IsPage(resp): // empty answers of the contract are called HTML, too
-		return answer{}, fmt.Errorf("%s: the answer is a page of HTML, not that of an introspection API: another program "+
-			"stands in front of it", server)
+		return answer{}, fmt.Errorf("%s: %w: it is a page of HTML, of another program in front of it", server, ErrStrange)
 	}
 	return answer{body: body, header: resp.Header}, nil
 }
