@@ -267,14 +267,18 @@ func (s *clusterController) bearable(ctx context.Context, node, uid string, m *k
 
 // budgetHolds reports whether a budget refused a kube node when it was asked last, and whether it is too soon to
 // ask again: that lists its pods and all budgets of the cluster, maybe for days. It is asked again each time after a
-// tenth of the time that this lasts.
+// tenth of the time that this lasts, within budgetAgain.
 func budgetHolds(s *clusterController, uid string) (holds, rests bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.refused[uid]
 	holds = len(w.why) > 0 && w.why[0].rail == budgetRail
-	return holds, holds && time.Since(w.asked) < min(w.asked.Sub(w.since)/10, shutdownSeldom)
+	return holds, holds && time.Since(w.asked) < min(w.asked.Sub(w.since)/10, budgetAgain)
 }
+
+// budgetAgain is less than stuckRetry without settledAfter: of each minute in which the one before is tried again its
+// pods count as missing for the rest alone.
+const budgetAgain = 10 * time.Second
 
 // settledAfter is how long a remediation has to wait at one step until each of its pods counts
 // as missing in its budgets: Kubernetes has called the pods of a silent machine not Ready, or
