@@ -165,9 +165,10 @@ type fileWatch struct {
 	names bounds.Calls             // of files, in other files
 	looks map[string]*bounds.Calls // by path: one that hangs holds up no other
 
-	mu     sync.Mutex
-	last   []FileFault // of the newest look
-	faults []FileFault // of the two newest
+	mu          sync.Mutex
+	begun, kept int         // looks that began, and the one of last among them
+	last        []FileFault // of the newest look
+	faults      []FileFault // of the two newest
 }
 
 // Run looks every fileLook until ctx ends, at the files of the configuration in force, and calls
@@ -209,10 +210,19 @@ func (w *fileWatch) use(f config.File) error {
 	return fault
 }
 
+// checkFiles looks once. A look that ends after one that began later says nothing of now.
 func (w *fileWatch) checkFiles(files []config.File) {
+	w.mu.Lock()
+	w.begun++
+	look := w.begun
+	w.mu.Unlock()
 	found := faultsOf(files, w.use)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if look < w.kept {
+		return
+	}
+	w.kept = look
 	before := make(map[string]bool)
 	for _, f := range w.last {
 		before[f.Path] = true

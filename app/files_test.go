@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/serviceuser"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // write makes files below a directory.
@@ -129,6 +131,29 @@ func TestFileThatIsGone(t *testing.T) {
 	found, err := doctor.Judge([]doctor.Facts{facts}, []string{"config"})
 	if err != nil || len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(found[0].Text, password) {
 		t.Errorf("doctor-tells-of-files: %+v, %v", found, err)
+	}
+}
+
+// A look that hangs, and ends after a later one, does not stand for now.
+func TestOlderLookAtFilesIsDropped(t *testing.T) {
+	begun, hold := make(chan struct{}), make(chan error)
+	w := fileWatch{try: func(f config.File) error {
+		if f.Key == "hangs" {
+			close(begun)
+			return <-hold
+		}
+		return errors.New("gone")
+	}}
+	var first sync.WaitGroup
+	first.Go(func() { w.checkFiles([]config.File{{Key: "hangs", Path: "/hangs"}}) })
+	testwait.Receive(t, begun, "the first look")
+	for range 2 {
+		w.checkFiles([]config.File{{Key: "gone", Path: "/gone"}})
+	}
+	hold <- nil
+	first.Wait()
+	if len(w.Faults()) != 1 {
+		t.Errorf("older-look: it leaves %+v of what two later ones found", w.Faults())
 	}
 }
 
