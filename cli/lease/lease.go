@@ -4,6 +4,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -113,12 +114,39 @@ func release(f *servers.Flags) *cobra.Command {
 }
 
 func forget(f *servers.Flags) *cobra.Command {
-	return f.EachOf(&cobra.Command{
+	return &cobra.Command{
 		Use:     "forget NAME…",
 		Short:   "Remove the records of free leases",
 		Long:    "Remove the records of free leases. Tokens never come twice, so that nothing is lost with them.",
 		Example: "trivet lease forget backup",
-	}, (*client.Client).ForgetLease)
+		RunE: func(c *cobra.Command, args []string) error {
+			web, err := f.Client()
+			if err != nil {
+				return err
+			}
+			var failed []error
+			for _, name := range args {
+				if err := web.ForgetLease(c.Context(), name); err != nil {
+					failed = append(failed, fmt.Errorf("%s: %w", name, err))
+				}
+			}
+			return failures(failed)
+		},
+	}
+}
+
+// failures makes one error of several: each in a line, up to ten, with the exit code and
+// hint of the first.
+func failures(errs []error) error {
+	const shown = 10
+	if len(errs) == 0 {
+		return nil
+	}
+	first := errs[0]
+	if more := len(errs) - shown; more > 0 {
+		errs = append(errs[:shown], fmt.Errorf("and %d more", more))
+	}
+	return &term.Failure{Code: term.ExitOf(first), Err: errors.Join(errs...), Hint: term.HintOf(first)}
 }
 
 func show(t *term.Terminal, f *servers.Flags) *cobra.Command {

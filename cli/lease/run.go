@@ -49,8 +49,11 @@ func runCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		},
 	}
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		if r.wait, err = parseWait(wait); err != nil {
-			return err
+		r.wait = runner.Forever
+		if wait != forever {
+			if r.wait, err = time.ParseDuration(wait); err != nil || r.wait < 0 {
+				return term.Usage("--wait %s: it is a duration, as 90s, or %s", wait, forever)
+			}
 		}
 		r.lease.Name = args[0]
 		return runUnderLease(c, t, f, r, args[1:])
@@ -65,17 +68,6 @@ func runCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		"do not wait for the end of a lease that this holder has: have a new token, which fences all that acts under the old one")
 	c.Flags().StringVar(&r.lease.Metadata, "metadata", "", "a text that is kept with it")
 	return c
-}
-
-func parseWait(text string) (time.Duration, error) {
-	if text == forever {
-		return runner.Forever, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, term.Usage("--wait %s: it is a duration, as 90s, or %s", text, forever)
-	}
-	return d, nil
 }
 
 func runUnderLease(c *cobra.Command, t *term.Terminal, f *servers.Flags, r runFlags, command []string) error {

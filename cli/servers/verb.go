@@ -2,11 +2,9 @@ package servers
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
 
@@ -36,24 +34,6 @@ func (v Verb[A]) Command(f *Flags) *cobra.Command {
 			return err
 		}
 		return v.Show(answer)
-	}
-	return c
-}
-
-// EachOf is a command that has the API change each of its arguments.
-func (f *Flags) EachOf(c *cobra.Command,
-	change func(web *client.Client, ctx context.Context, arg string) error) *cobra.Command {
-	c.RunE = func(c *cobra.Command, args []string) error {
-		web, err := f.Client()
-		if err != nil {
-			return err
-		}
-		return term.Failures(term.Each(args, func(arg string) error {
-			if err := change(web, c.Context(), arg); err != nil {
-				return fmt.Errorf("%s: %w", arg, err)
-			}
-			return nil
-		}))
 	}
 	return c
 }

@@ -59,8 +59,7 @@ func Understand(c *cobra.Command) {
 			return argumentError(c, given)
 		}
 		err := judge(c, given)
-		var said *Failure
-		if err == nil || errors.As(err, &said) {
+		if _, said := errors.AsType[*Failure](err); err == nil || said {
 			return err
 		}
 		return cmp.Or(argumentError(c, given), Fail(ExitUsage, UsageHint(c), "%s: %w", c.CommandPath(), err))
@@ -94,8 +93,7 @@ func UsageHint(c *cobra.Command) string {
 // FlagError refuses a flag that a command does not have, and names the nearest one that it
 // has, or its value.
 func FlagError(c *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := config.Nearest(unknown.GetSpecifiedName(), names); near != "" {

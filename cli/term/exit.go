@@ -1,11 +1,11 @@
 package term
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
@@ -69,47 +69,66 @@ func Usage(format string, args ...any) error {
 
 // ExitOf returns the exit code of an error that a command returned.
 func ExitOf(err error) int {
-	var f *Failure
-	var e *api.Error
-	var refused *client.Error
-	var none *client.NoAnswerError
-	switch {
-	case err == nil:
-		return ExitOK
-	case errors.As(err, &f):
-		return f.Code
-	case errors.As(err, &e):
-		return exitOfCode(e.Code)
-	case errors.As(err, &none):
-		code, _ := exitOfSilence(none)
-		return code
-	case errors.As(err, &refused):
-		return exitOfCode(refusalCode(refused))
-	case errors.Is(err, context.DeadlineExceeded):
-		return ExitOutcomeUnknown
-	default:
-		return ExitFailed
-	}
+	code, _ := answerTo(err)
+	return code
 }
 
-func exitOfCode(code string) int {
+// HintOf returns the remedy of an error, "" for none.
+func HintOf(err error) string {
+	_, hint := answerTo(err)
+	return hint
+}
+
+// answerTo tells how a command ends with an error, and its remedy.
+func answerTo(err error) (code int, hint string) {
+	if err == nil {
+		return ExitOK, ""
+	}
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f.Code, f.Hint
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		code, hint = usualAnswer(e.Code)
+		return code, cmp.Or(e.Hint, hint)
+	}
+	if none, ok := errors.AsType[*client.NoAnswerError](err); ok {
+		return exitOfSilence(none)
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		code, _ = usualAnswer(refusalCode(refused))
+		return code, refusalHint(refused)
+	}
+	code = ExitFailed
+	if errors.Is(err, context.DeadlineExceeded) {
+		code = ExitOutcomeUnknown
+	}
+	if errors.Is(err, client.ErrStrange) {
+		hint = "is --server the address of a peer's API, or of something else?"
+	}
+	return code, hint
+}
+
+// usualAnswer is for refusals of which the peer said no more.
+func usualAnswer(code string) (exit int, hint string) {
 	switch code {
-	case api.CodeInvalid, api.CodeOff:
-		return ExitUsage
+	case api.CodeInvalid:
+		return ExitUsage, "nothing was changed; 'trivet COMMAND --help' says what is accepted"
+	case api.CodeOff:
+		return ExitUsage, "'trivet config template' lists the options with what they switch on"
 	case api.CodeNotFound:
-		return ExitNotFound
+		return ExitNotFound, "see what there is: 'trivet members', 'trivet token list', 'trivet debug setting list'"
 	case api.CodeConflict:
-		return ExitConflict
+		return ExitConflict, "nothing was changed; see 'trivet status' and 'trivet peers'"
 	case api.CodeNoLeader:
-		return ExitNoLeader
-	case api.CodeTableFull:
-		return ExitFailed // not 4, which says of a lease that another holder works under it
+		return ExitNoLeader, "nothing was changed; see 'trivet status' on each host, then repeat it"
+	case api.CodeTableFull: // not 4, which says of a lease that another holder works under it
+		return ExitFailed, "nothing was changed; have something removed of what is full, then repeat it"
 	case api.CodeOutcomeUnknown:
-		return ExitOutcomeUnknown
+		return ExitOutcomeUnknown, "look before you repeat it: 'trivet status'"
 	case api.CodeNotAuthorised:
-		return ExitNotAuthorised
+		return ExitNotAuthorised, "use the socket of a peer, or an operator's certificate: 'trivet cert issue-operator'"
 	default:
-		return ExitFailed
+		return ExitFailed, "see the log of the peer: 'journalctl -u trivet'"
 	}
 }
 
@@ -130,81 +149,13 @@ func (t *Terminal) Complain(err error) {
 
 // failedRequest names the request that a peer could not answer, "" if none did.
 func failedRequest(err error) string {
-	var e *api.Error
-	var refused *client.Error
-	switch {
-	case errors.As(err, &e):
+	if e, ok := errors.AsType[*api.Error](err); ok {
 		return e.RequestID
-	case errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError:
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status >= http.StatusInternalServerError {
 		return refused.RequestID
 	}
 	return ""
-}
-
-// HintOf returns the remedy of an error, "" for none.
-func HintOf(err error) string {
-	var f *Failure
-	var e *api.Error
-	var refused *client.Error
-	var none *client.NoAnswerError
-	switch {
-	case errors.As(err, &f):
-		return f.Hint
-	case errors.As(err, &e) && e.Hint != "":
-		return e.Hint
-	case errors.As(err, &e):
-		return usualHint(e.Code)
-	case errors.As(err, &none):
-		_, hint := exitOfSilence(none)
-		return hint
-	case errors.As(err, &refused):
-		return refusalHint(refused)
-	case errors.Is(err, client.ErrStrange):
-		return "is --server the address of a peer's API, or of something else?"
-	default:
-		return ""
-	}
-}
-
-// usualHint is for refusals of which the peer said no more.
-func usualHint(code string) string {
-	switch code {
-	case api.CodeInvalid:
-		return "nothing was changed; 'trivet COMMAND --help' says what is accepted"
-	case api.CodeOff:
-		return "'trivet config template' lists the options with what they switch on"
-	case api.CodeNotFound:
-		return "see what there is: 'trivet members', 'trivet token list', 'trivet debug setting list'"
-	case api.CodeConflict:
-		return "nothing was changed; see 'trivet status' and 'trivet peers'"
-	case api.CodeNoLeader:
-		return "nothing was changed; see 'trivet status' on each host, then repeat it"
-	case api.CodeTableFull:
-		return "nothing was changed; have something removed of what is full, then repeat it"
-	case api.CodeOutcomeUnknown:
-		return "look before you repeat it: 'trivet status'"
-	case api.CodeNotAuthorised:
-		return "use the socket of a peer, or an operator's certificate: 'trivet cert issue-operator'"
-	default:
-		return "see the log of the peer: 'journalctl -u trivet'"
-	}
-}
-
-// shownErrors is how many of those that failed are named.
-const shownErrors = 10
-
-// Failures makes one error of those of several things: each in a line, up to
-// shownErrors, with the exit code and hint of the first.
-func Failures(errs []error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	if len(errs) == 0 {
-		return nil
-	}
-	shown := errs[:min(len(errs), shownErrors)]
-	if more := len(errs) - len(shown); more > 0 {
-		shown = append(slices.Clone(shown), fmt.Errorf("and %d more", more))
-	}
-	return &Failure{Code: ExitOf(errs[0]), Err: errors.Join(shown...), Hint: HintOf(errs[0])}
 }
 
 // ProgramEnded is the end of a program that ran for us: it has written its own

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -130,12 +131,8 @@ var ErrCutOff = errors.New("the peer stopped before it had answered")
 
 // cutOff reports whether a connection ended in the middle of an answer.
 func cutOff(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE},
+		func(end error) bool { return errors.Is(err, end) })
 }
 
 func (w way) stoppedMeanwhile() error {

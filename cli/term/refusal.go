@@ -33,8 +33,7 @@ func exitOfSilence(e *client.NoAnswerError) (code int, hint string) {
 // refusalCode translates the contract's statuses into the codes that exit
 // codes go by.
 func refusalCode(e *client.Error) string {
-	switch e.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
 		return api.CodeNotAuthorised
 	}
 	if lendsNothing(e) || storesNothing(e) {
@@ -52,7 +51,9 @@ func refusalCode(e *client.Error) string {
 	case http.StatusGatewayTimeout:
 		return api.CodeOutcomeUnknown
 	case http.StatusBadRequest:
-		if aboutState(e.Message) {
+		// The request was well-formed, and the state of the node forbids it.
+		if strings.HasPrefix(e.Message, "Can not transition from state") ||
+			strings.HasPrefix(e.Message, "Invalid provision state") {
 			return api.CodeConflict
 		}
 		return api.CodeInvalid
@@ -72,13 +73,6 @@ func lendsNothing(e *client.Error) bool {
 // original's words, which name the original's option.
 func storesNothing(e *client.Error) bool {
 	return strings.HasPrefix(e.Message, "Inspector is not configured to store ")
-}
-
-// aboutState recognises the refusals that the contract answers with 400 although
-// the request was well-formed and the state of the node forbids it.
-func aboutState(message string) bool {
-	return strings.HasPrefix(message, "Can not transition from state") ||
-		strings.HasPrefix(message, "Invalid provision state")
 }
 
 func refusalHint(e *client.Error) string {
@@ -106,7 +100,8 @@ func refusalHint(e *client.Error) string {
 	case code == api.CodeFailed:
 		return "see the log of the peer: 'journalctl -u trivet'"
 	default:
-		return usualHint(code)
+		_, hint := usualAnswer(code)
+		return hint
 	}
 }
 
