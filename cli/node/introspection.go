@@ -28,7 +28,17 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 	f := servers.New(t, local, flags)
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
 		introspectionStart(t, f), introspectionShow(t, f), introspectionList(t, f),
-		introspectionAbort(t, f), introspectionReprocess(t, f),
+		&cobra.Command{
+			Use:     "abort NODE…",
+			Short:   "Abort introspections; they end in error",
+			Long:    "Abort the introspections of nodes; - reads nodes from standard input. Where none is under way nothing changes.",
+			Example: "trivet introspection abort node-1",
+			RunE: func(c *cobra.Command, args []string) error {
+				abort := func(ctx context.Context, web *client.Client, node string) error { return web.Abort(ctx, node) }
+				return actOnNodes(c.Context(), t, f, args, abort, waiting{})
+			},
+		},
+		introspectionReprocess(t, f),
 		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
 		ofOriginal("introspection interface"), ofOriginal("introspection status"))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
@@ -179,10 +189,6 @@ func listIntrospections(ctx context.Context, t *term.Terminal, web *client.Clien
 		}
 		rows = append(rows, s)
 	}
-	return printIntrospections(ctx, t, web, rows)
-}
-
-func printIntrospections(ctx context.Context, t *term.Terminal, web *client.Client, rows []client.Introspection) error {
 	mark, names, found := t.Style(), nodeNames(ctx, t, web, rows), findingsOf(ctx, t, web, rows)
 	type row struct {
 		UUID, Name, State, Started, Finished, Error string

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,19 +59,6 @@ func introspectionStart(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		return actOnNodes(c.Context(), t, f, args, start, waiting{timeout: timeout, failedOnly: checkErrors})
 	}
 	return c
-}
-
-func introspectionAbort(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "abort NODE…",
-		Short:   "Abort introspections; they end in error",
-		Long:    "Abort the introspections of nodes; - reads nodes from standard input. Where none is under way nothing changes.",
-		Example: "trivet introspection abort node-1",
-		RunE: func(c *cobra.Command, args []string) error {
-			abort := func(ctx context.Context, web *client.Client, node string) error { return web.Abort(ctx, node) }
-			return actOnNodes(c.Context(), t, f, args, abort, waiting{})
-		},
-	}
 }
 
 // waiting says how a command waits for introspections to end.
@@ -158,8 +146,7 @@ func (b *board) ask(ctx context.Context, web *client.Client, i int,
 func because(ctx context.Context, hint, format string) error {
 	cause := context.Cause(ctx)
 	code := term.ExitOutcomeUnknown
-	var f *term.Failure
-	if errors.As(cause, &f) {
+	if f, ok := errors.AsType[*term.Failure](cause); ok {
 		code, hint = f.Code, f.Hint
 	}
 	return term.Fail(code, hint, format, cause)
@@ -208,10 +195,7 @@ func (b *board) readPending(ctx context.Context, web *client.Client, pending []i
 		}
 		return err
 	})
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		return errs[i]
-	}
-	return nil
+	return cmp.Or(errs...) // the first
 }
 
 // lookThrough reads the listing until it has shown all pending nodes, and
@@ -251,8 +235,7 @@ func (b *board) leave(ctx context.Context, err error) {
 	for _, i := range b.pending() {
 		b.change(i, func(r *nodeRun) {
 			code := term.ExitOutcomeUnknown
-			var refused *client.Error
-			if errors.As(err, &refused) {
+			if _, refused := errors.AsType[*client.Error](err); refused {
 				code = term.ExitOf(err)
 			}
 			r.fail(resultUnfinished, term.Fail(code, hint, "%w; the introspection goes on without this command", err))

@@ -5,10 +5,13 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -26,26 +29,31 @@ func Node(t *term.Terminal, peer term.Peer, local func(login bool) (string, erro
 		Example: "trivet node sync\ntrivet node sync --confirm",
 	}
 	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes, and the ports, that are missing now")
-	sync.RunE = func(c *cobra.Command, _ []string) error { return syncNodes(c.Context(), t, peer, confirm) }
-	return term.Group("node", "Nodes that are known here", sync, nodeHistoryCommand(t, local), nodeDiffCommand(t, local),
-		nodeCablingCommand(t, local), nodeExpectCommand(t, local), relaysCommand(t, peer))
-}
-
-func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bool) error {
-	var now admin.Sync
-	if err := peer.Call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
-		return err
-	}
-	if confirm {
-		return confirmSync(ctx, t, peer, now)
-	}
-	return t.Show(now, func() error {
-		fmt.Fprintln(t.Out, term.Printable(syncText(now)))
-		if now.Ports != nil {
-			fmt.Fprintln(t.Out, term.Printable(portsText(*now.Ports)))
+	sync.RunE = func(c *cobra.Command, _ []string) error {
+		var now admin.Sync
+		if err := peer.Call(c.Context(), "GET", "/v1/nodes/sync", nil, &now); err != nil {
+			return err
 		}
-		return nil
-	})
+		if confirm {
+			return confirmSync(c.Context(), t, peer, now)
+		}
+		return t.Show(now, func() error {
+			fmt.Fprintln(t.Out, term.Printable(syncText(now)))
+			if now.Ports != nil {
+				fmt.Fprintln(t.Out, term.Printable(portsText(*now.Ports)))
+			}
+			return nil
+		})
+	}
+	flags := pflag.NewFlagSet("node", pflag.ContinueOnError)
+	f := servers.New(t, local, flags)
+	asking := []*cobra.Command{nodeHistoryCommand(t, f), nodeDiffCommand(t, f), nodeCablingCommand(t, f),
+		nodeExpectCommand(t, f)}
+	for _, c := range asking {
+		c.Flags().AddFlagSet(flags)
+	}
+	return term.Group("node", "Nodes that are known here",
+		slices.Concat([]*cobra.Command{sync}, asking, []*cobra.Command{relaysCommand(t, peer)})...)
 }
 
 // confirmSync confirms both lists, as far as there is something to confirm.

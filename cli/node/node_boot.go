@@ -24,7 +24,7 @@ func (h *nodeHistory) addBoot(ctx context.Context, t *term.Terminal, web *client
 	}
 	for _, s := range boot.Steps {
 		h.Steps = append(h.Steps, nodeStep{Time: s.Time, Action: s.Kind, Cause: causeBoot, Peer: s.Peer,
-			Seconds: secondsBetween(s.Time, s.Until), Text: s.Text})
+			Seconds: max(0, timeOf(s.Until).Sub(timeOf(s.Time)).Seconds()), Text: s.Text})
 	}
 	slices.SortStableFunc(h.Steps, func(a, b nodeStep) int {
 		return timeOf(a.Time).Compare(timeOf(b.Time))
@@ -54,10 +54,6 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-func secondsBetween(from, until string) float64 {
-	return max(0, timeOf(until).Sub(timeOf(from)).Seconds())
-}
-
 // printFindings prints why the machine does not call, each with what to do unless the hint says it.
 func (h *nodeHistory) printFindings(t *term.Terminal) error {
 	for _, f := range h.Findings {
@@ -75,6 +71,9 @@ func (h *nodeHistory) printFindings(t *term.Terminal) error {
 // findingsOf returns what stops the machines of nodes, for a column that -o wide has alone.
 func findingsOf(ctx context.Context, t *term.Terminal, web *client.Client,
 	rows []client.Introspection) map[string]string {
+	mayBeStopped := func(i client.Introspection) bool {
+		return i.State == client.StateWaiting || i.State == client.StateError
+	}
 	if t.Format != "wide" || !slices.ContainsFunc(rows, mayBeStopped) {
 		return nil
 	}
@@ -92,8 +91,4 @@ func findingsOf(ctx context.Context, t *term.Terminal, web *client.Client,
 		found[n.UUID] = strings.Join(all, "; ")
 	}
 	return found
-}
-
-func mayBeStopped(i client.Introspection) bool {
-	return i.State == client.StateWaiting || i.State == client.StateError
 }

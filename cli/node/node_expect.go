@@ -16,7 +16,7 @@ import (
 
 const maxExpectationFile = 1 << 20 // bytes
 
-func nodeExpectCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
+func nodeExpectCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var list, dry bool
 	var show, remove string
 	c := &cobra.Command{
@@ -33,7 +33,6 @@ func nodeExpectCommand(t *term.Terminal, local func(login bool) (string, error))
 	c.Flags().StringVar(&show, "show", "", "show the expectation of this name")
 	c.Flags().StringVar(&remove, "delete", "", "delete the expectation of this name")
 	term.DryRunFlag(c, &dry)
-	f := servers.New(t, local, c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
 		asked := len(args)
 		for _, set := range [...]bool{list, show != "", remove != ""} {

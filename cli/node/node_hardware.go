@@ -17,7 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
-func nodeDiffCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
+func nodeDiffCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var with string
 	c := &cobra.Command{
 		Use:   "diff NODE",
@@ -29,7 +29,6 @@ func nodeDiffCommand(t *term.Terminal, local func(login bool) (string, error)) *
 		Example: "trivet node diff node-1\ntrivet node diff node-1 --with node-1-at-delivery.json",
 	}
 	c.Flags().StringVar(&with, "with", "", "a document to compare with, in the place of the inspection before")
-	f := servers.New(t, local, c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ref, err := oneNode(t, args[0])
 		if err != nil {
@@ -104,32 +103,34 @@ type plugged struct {
 	client.Cable
 }
 
-func nodeCablingCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
+func nodeCablingCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var asCSV bool
-	c := &cobra.Command{
+	c := servers.Verb[[]plugged]{
 		Use:   "cabling [NODE]...",
 		Short: "Show where the interfaces of nodes are plugged in",
 		Long: "Show the switch, port and VLAN that each interface heard by LLDP at the node's last inspection, by Trivet or by Ironic, of the nodes\n" +
 			"that are named or of all whose document is stored. What neither the ramdisk nor the switch said is shown as \"-\".",
 		Example: "trivet node cabling node-1\ntrivet node cabling --csv > cabling.csv",
-		Args:    cobra.ArbitraryArgs,
-	}
+		Ask: func(ctx context.Context, web *client.Client, args []string) ([]plugged, error) {
+			return readCabling(ctx, t, web, args)
+		},
+		Show: func(cables []plugged) error {
+			if asCSV {
+				return writeCSV(t, cables)
+			}
+			type row struct {
+				Node, Interface, MAC, Link, Speed, Switch, Port, VLAN string
+				SwitchID                                              string `col:"wide"`
+			}
+			return t.Show(cables, term.Each(cables, func(c plugged) row {
+				p := term.Printable
+				return row{p(c.Node), p(c.Interface), p(c.MAC), p(c.Link), p(c.SpeedMbps), p(c.Switch), p(c.Port), p(c.VLAN),
+					p(c.SwitchID)}
+			}))
+		},
+	}.Command(f)
+	c.Args = cobra.ArbitraryArgs
 	c.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values")
-	f := servers.New(t, local, c.Flags())
-	c.RunE = func(c *cobra.Command, args []string) error {
-		web, err := f.Client()
-		if err != nil {
-			return err
-		}
-		cables, err := readCabling(c.Context(), t, web, args)
-		if err != nil {
-			return err
-		}
-		if asCSV {
-			return writeCSV(t, cables)
-		}
-		return t.Show(cables, term.Each(cables, rowOfCable))
-	}
 	return c
 }
 
@@ -176,17 +177,6 @@ func allNodes(ctx context.Context, t *term.Terminal, web *client.Client) ([]stri
 		seen[n.UUID] = true
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
-}
-
-type cableRow struct {
-	Node, Interface, MAC, Link, Speed, Switch, Port, VLAN string
-	SwitchID                                              string `col:"wide"`
-}
-
-func rowOfCable(c plugged) cableRow {
-	p := term.Printable
-	return cableRow{p(c.Node), p(c.Interface), p(c.MAC), p(c.Link), p(c.SpeedMbps), p(c.Switch), p(c.Port), p(c.VLAN),
-		p(c.SwitchID)}
 }
 
 func writeCSV(t *term.Terminal, cables []plugged) error {

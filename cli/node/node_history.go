@@ -45,32 +45,23 @@ type nodeStep struct {
 	Text    string  `json:"text"`
 }
 
-func nodeHistoryCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
-	c := &cobra.Command{
+func nodeHistoryCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
+	return servers.Verb[nodeHistory]{
 		Use:   "history NODE",
 		Short: "Show each step of a node's introspections, and what it waits for",
 		Long: "Show each step of a node's introspections, as far back as events are kept: when, in which entry of the log, on which peer, for how\n" +
 			"long; among them, by time, what was heard of its machine's newest boot (docs/pxe.md#recorder). Then what the node waits for now or,\n" +
 			"of an introspection that failed, the reason and what to do; and what keeps the machine from coming up.",
 		Example: "trivet node history node-1\ntrivet node history node-1 -o wide",
-	}
-	f := servers.New(t, local, c.Flags())
-	c.RunE = func(c *cobra.Command, args []string) error {
-		web, err := f.Client()
-		if err != nil {
-			return err
-		}
-		id, err := servers.NodeID(c.Context(), web, args[0])
-		if err != nil {
-			return err
-		}
-		history, err := readHistory(c.Context(), t, web, id)
-		if err != nil {
-			return err
-		}
-		return printNodeHistory(t, history)
-	}
-	return c
+		Ask: func(ctx context.Context, web *client.Client, args []string) (nodeHistory, error) {
+			id, err := servers.NodeID(ctx, web, args[0])
+			if err != nil {
+				return nodeHistory{}, err
+			}
+			return readHistory(ctx, t, web, id)
+		},
+		Show: func(h nodeHistory) error { return printNodeHistory(t, h) },
+	}.Command(f)
 }
 
 // readHistory reads the events and the present state of a node.
@@ -90,31 +81,23 @@ func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node
 	case !client.HasStatus(err, http.StatusNotFound) || len(h.Steps) == 0:
 		return h, fmt.Errorf("%s: %w", node, err)
 	}
-	if err := h.readWaits(ctx, web); err != nil {
+	waits, err := client.NodeWaits(ctx, web, node)
+	if err != nil && !client.HasStatus(err, http.StatusNotFound) { // a peer of an earlier release does not know
 		return h, err
 	}
+	for _, w := range waits {
+		h.Waits = append(h.Waits, api.Wait(w))
+	}
+	if len(waits) > 0 {
+		h.WaitsFor = waits[0].For
+	}
 	if last := len(h.Steps) - 1; last >= 0 && underWay(now.State) {
-		if began, err := time.Parse(time.RFC3339Nano, h.Steps[last].Time); err == nil {
+		if began := timeOf(h.Steps[last].Time); !began.IsZero() {
 			h.Steps[last].Seconds = max(0, t.Wall().Sub(began).Seconds())
 		}
 	}
 	h.addBoot(ctx, t, web)
 	return h, nil
-}
-
-// readWaits reads what the node waits for. A peer of an earlier release does not know.
-func (h *nodeHistory) readWaits(ctx context.Context, web *client.Client) error {
-	all, err := client.NodeWaits(ctx, web, h.Node)
-	if client.HasStatus(err, http.StatusNotFound) {
-		return nil
-	}
-	for _, w := range all {
-		h.Waits = append(h.Waits, api.Wait(w))
-	}
-	if len(all) > 0 {
-		h.WaitsFor = all[0].For
-	}
-	return err
 }
 
 // eventsOfNode reads all events of a node that are kept.
@@ -143,8 +126,8 @@ func stepsOf(events []client.Event) []nodeStep {
 	for i, e := range events {
 		steps[i] = nodeStep{Time: e.Time, Index: e.Index, Action: e.Action, Cause: e.Fields["cause"], Peer: e.Peer,
 			Text: e.Text}
-		at, err := time.Parse(time.RFC3339Nano, e.Time)
-		if err == nil && i > 0 && !before.IsZero() && underWay(events[i-1].Action) {
+		at := timeOf(e.Time)
+		if i > 0 && !at.IsZero() && !before.IsZero() && underWay(events[i-1].Action) {
 			steps[i-1].Seconds = max(0, at.Sub(before).Seconds())
 		}
 		before = at

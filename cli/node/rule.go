@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -124,8 +125,7 @@ func importRules(ctx context.Context, web *client.Client, rules []any) ([]import
 			continue
 		}
 		rows[i].Error, rows[i].Result = err.Error(), resultRefused
-		var none *client.NoAnswerError
-		if errors.As(err, &none) && none.Arrived() {
+		if none, ok := errors.AsType[*client.NoAnswerError](err); ok && none.Arrived() {
 			rows[i].Result = resultUnknown
 		}
 		hint := term.HintOf(err)
@@ -148,13 +148,7 @@ func description(rule any) string {
 // printImported prints what became of each rule; -o name those that are there.
 func printImported(t *term.Terminal, rows []imported) error {
 	if t.Format == "name" {
-		var there []imported
-		for _, r := range rows {
-			if r.Result == resultImported {
-				there = append(there, r)
-			}
-		}
-		rows = there
+		rows = slices.DeleteFunc(rows, func(r imported) bool { return r.Result != resultImported })
 	}
 	type row struct {
 		Key                             string `col:"name"`

@@ -24,8 +24,8 @@ func forEach(ctx context.Context, web *client.Client, n int, do func(ctx context
 		working.Go(func() {
 			for i := range next {
 				heard := web.Heard()
-				var none *client.NoAnswerError
-				if err := do(ctx, i); errors.As(err, &none) && web.Heard() == heard {
+				err := do(ctx, i)
+				if _, silent := errors.AsType[*client.NoAnswerError](err); silent && web.Heard() == heard {
 					giveUp(err)
 				}
 			}
