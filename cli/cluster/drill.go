@@ -15,10 +15,6 @@ import (
 
 // Drill is 'trivet drill'.
 func Drill(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Group("drill", "Practise failure, and measure what it costs", drillFailoverCommand(t, peer))
-}
-
-func drillFailoverCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var order admin.DrillOrder
 	var yes bool
 	c := &cobra.Command{
@@ -40,7 +36,7 @@ func drillFailoverCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 		defer stop()
 		return drill(ctx, t, peer, order, yes)
 	}
-	return c
+	return term.Group("drill", "Practise failure, and measure what it costs", c)
 }
 
 func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.DrillOrder, yes bool) error {

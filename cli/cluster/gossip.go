@@ -55,10 +55,7 @@ func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet gossip status",
 		Method:  "GET", Path: "/v1/gossip", Stale: true,
 		Show: func(now admin.GossipKeys, _ []string) error {
-			return t.Show(now, struct {
-				Stage              string
-				Confirmed, Missing []string
-			}{now.Stage, now.Confirmed, now.Missing})
+			return t.Show(now, now)
 		},
 	}.Command(peer)
 	return term.Group("gossip", "The key under which peers gossip", rotate, status)

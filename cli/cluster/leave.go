@@ -96,8 +96,8 @@ func leaveStopped(t *term.Terminal, set *options.Set, unreachable error) error {
 
 // hintForce tells about --force where the arithmetic refused.
 func hintForce(err error, force bool) error {
-	var refused *api.Error
-	if !errors.As(err, &refused) || refused.Code != api.CodeConflict || refused.Hint != "" || force {
+	refused, ok := errors.AsType[*api.Error](err)
+	if !ok || refused.Code != api.CodeConflict || refused.Hint != "" || force {
 		return err
 	}
 	return term.Fail(term.ExitConflict,

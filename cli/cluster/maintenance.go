@@ -34,27 +34,6 @@ func Maintenance(t *term.Terminal, peer term.Peer) *cobra.Command {
 		}))
 }
 
-func membersPromote(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return exclusion{path: pathObserver, force: "although it does not live; returns without waiting for its vote",
-		done: "%s votes"}.command(t, peer, &cobra.Command{
-		Use:     "promote PEER",
-		Short:   "Make an observer a voter, by name or ID",
-		Long:    "Make an observer a voter, by name or ID, once it has kept up with the log for 2 s. It is refused while that one does not live: it would only raise\nthe majority that the others need.",
-		Example: "trivet members promote h4",
-	})
-}
-
-func membersDemote(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return exclusion{path: pathObserver, on: true, force: "although the rest cannot go on without more peers",
-		done: "%s is an observer"}.command(t, peer, &cobra.Command{
-		Use:   "demote PEER",
-		Short: "Make a voter an observer, by name or ID",
-		Long: "Make a voter an observer, by name or ID: it follows the log, serves, forwards and works, counts in no majority and never leads. A leader hands\n" +
-			"leadership on first. It refuses, with the arithmetic, if the voters that remain could not go on.",
-		Example: "trivet members demote h3",
-	})
-}
-
 // exclusion keeps a peer from something, or no longer.
 type exclusion struct {
 	path  string

@@ -41,7 +41,24 @@ func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
 		},
 	}.Command(peer)
 	c.Args = cobra.NoArgs
-	c.AddCommand(membersPromote(t, peer), membersDemote(t, peer), membersSetAddress(t, peer))
+	c.AddCommand(
+		exclusion{path: pathObserver, force: "although it does not live; returns without waiting for its vote",
+			done: "%s votes"}.command(t, peer, &cobra.Command{
+			Use:   "promote PEER",
+			Short: "Make an observer a voter, by name or ID",
+			Long: "Make an observer a voter, by name or ID, once it has kept up with the log for 2 s. It is refused while that one does not live: it would only raise\n" +
+				"the majority that the others need.",
+			Example: "trivet members promote h4",
+		}),
+		exclusion{path: pathObserver, on: true, force: "although the rest cannot go on without more peers",
+			done: "%s is an observer"}.command(t, peer, &cobra.Command{
+			Use:   "demote PEER",
+			Short: "Make a voter an observer, by name or ID",
+			Long: "Make a voter an observer, by name or ID: it follows the log, serves, forwards and works, counts in no majority and never leads. A leader hands\n" +
+				"leadership on first. It refuses, with the arithmetic, if the voters that remain could not go on.",
+			Example: "trivet members demote h3",
+		}),
+		membersSetAddress(t, peer))
 	return c
 }
 
@@ -62,7 +79,7 @@ func Peers(t *term.Terminal, peer term.Peer) *cobra.Command {
 				Address                                                       string `col:"wide"`
 			}
 			return t.Show(rows, term.Each(rows, func(r api.Peer) row {
-				return row{r.Name, Role(r), term.YesNo(r.Self), markContact(mark, r, state(r.Contact)), lag(r), r.Gossip,
+				return row{r.Name, Role(r), term.YesNo(r.Self), markedAs(mark, contactTone(r), state(r.Contact)), lag(r), r.Gossip,
 					fmt.Sprint(r.Applied), skew(r.SkewMS), r.Refuses, r.Address}
 			}))
 		},

@@ -77,8 +77,12 @@ func printWhole(t *term.Terminal, s api.Status) error {
 		fmt.Fprintf(t.Out, "%-12s "+format+"\n", append([]any{title}, args...)...)
 	}
 	line("peer", "%s, %s", s.Name, flagsText(s))
-	line("leader", "%s", mark.BadIf(s.Leader == "", leaderText(s, now)))
-	line("quorum", "%s", markQuorum(mark, s.Quorum))
+	began := ""
+	if s.LeaderSince != "" {
+		began = " since " + since(s.LeaderSince, now)
+	}
+	line("leader", "%s", mark.BadIf(s.Leader == "", leaderText(s, began)))
+	line("quorum", "%s", markedAs(mark, quorumTone(s.Quorum), Arithmetic(s.Quorum)))
 	if s.StaleMS > 0 {
 		line("stale", "the state of this peer is as of %v ago", age(s.StaleMS))
 	}
@@ -86,7 +90,7 @@ func printWhole(t *term.Terminal, s api.Status) error {
 	fmt.Fprintln(t.Out)
 	type row struct{ Peer, Role, Contact, Lag, Version string }
 	err := t.Table(term.Each(s.Peers, func(peer api.Peer) row {
-		return row{peer.Name, Role(peer), markContact(mark, peer, contactText(peer)), lag(peer), peer.Version}
+		return row{peer.Name, Role(peer), markedAs(mark, contactTone(peer), contactText(peer)), lag(peer), peer.Version}
 	}))
 	if err != nil {
 		return err
@@ -150,22 +154,6 @@ func flagsText(s api.Status) string {
 	return text + ", not ready"
 }
 
-// markContact marks what text says of the contact with a peer.
-func markContact(s term.Style, p api.Peer, text string) string {
-	if p.Live && p.Unreachable {
-		return s.Doubtful(text)
-	}
-	return s.BadIf(!p.Live, text)
-}
-
-// markQuorum is arithmetic, marked where writes fail or the next loss ends them.
-func markQuorum(s term.Style, q api.Quorum) string {
-	if q.HasWrite && q.CanLose == 0 {
-		return s.Doubtful(Arithmetic(q))
-	}
-	return s.BadIf(!q.HasWrite, Arithmetic(q))
-}
-
 // Arithmetic is the sum of votes in words.
 func Arithmetic(q api.Quorum) string {
 	text := fmt.Sprintf("%d of %d voters live, %d needed", q.Live, q.Voters, q.Need)
@@ -201,15 +189,12 @@ func since(moment string, now time.Time) string {
 	return fmt.Sprintf("%s (%v)", moment, max(now.Sub(at), 0).Round(time.Second))
 }
 
-func leaderText(s api.Status, now time.Time) string {
+// leaderText says who leads; began, if not empty, begins with a blank and says since when.
+func leaderText(s api.Status, began string) string {
 	if s.Leader == "" {
 		return fmt.Sprintf("none, term %d", s.Term)
 	}
-	text := s.Leader
-	if s.LeaderSince != "" {
-		text += " since " + since(s.LeaderSince, now)
-	}
-	return text + fmt.Sprintf(", token %v, term %d", s.Token, s.Term)
+	return fmt.Sprintf("%s%s, token %v, term %d", s.Leader, began, s.Token, s.Term)
 }
 
 // heardText says whose hearing the table of peers is.
@@ -345,12 +330,7 @@ func whereText(warning api.Warning, peers int) string {
 // printWarnings names the hosts that each warning is about, of that many peers.
 func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers int) {
 	for _, warning := range warnings {
-		label := mark.Doubtful("warning")
-		if warning.Severity == api.SeverityDegraded {
-			label = mark.Bad("warning")
-		}
-		where := whereText(warning, peers)
-		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, term.Printable(warning.Text), warning.Code, "",
-			term.Printable(warning.Remedy))
+		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", markedAs(mark, warningTone(warning), "warning"), "",
+			whereText(warning, peers), term.Printable(warning.Text), warning.Code, "", term.Printable(warning.Remedy))
 	}
 }

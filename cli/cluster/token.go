@@ -32,28 +32,21 @@ func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Method:  "DELETE", Path: "/v1/tokens/{ID}",
 		Show: t.Said("token %s is void"), Dry: t, Of: "join tokens",
 	}.Command(peer)
-	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), list, revoke,
-		tokenRotate(t, peer))
-}
-
-func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return makesToken(t, peer, "/v1/tokens", "how long it is good for", &cobra.Command{
+	create := makesToken(t, peer, "/v1/tokens", "how long it is good for", &cobra.Command{
 		Use:   "create",
 		Short: "Make a join token and print the command to run on the new host",
 		Long: "Make a join token and print the command to run on the new host; with -q the token alone. It carries the hash of the cluster's CA, so that a joiner\n" +
 			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
 		Example: "trivet token create\ntrivet token create --ttl 1h",
 	})
-}
-
-func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return makesToken(t, peer, "/v1/tokens/rotation", "how long the new one is good for", &cobra.Command{
+	rotate := makesToken(t, peer, "/v1/tokens/rotation", "how long the new one is good for", &cobra.Command{
 		Use:   "rotate",
 		Short: "Revoke every join token and make a new one",
 		Long: "Revoke every join token and make a new one, for the day on which one was seen by the wrong people. Who joined with an old one stays.\n" +
 			"If the new one cannot be made, none is left; run it again.",
 		Example: "trivet token rotate",
 	})
+	return term.Group("token", "Make, list, revoke and rotate join tokens", create, list, revoke, rotate)
 }
 
 // makesToken has a command make a token.
@@ -63,29 +56,25 @@ func makesToken(t *term.Terminal, peer term.Peer, path, ttlHelp string, c *cobra
 	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, ttlHelp)
 	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return makeToken(c.Context(), t, peer, path, ttl, dry)
-	}
-	return c
-}
-
-func makeToken(ctx context.Context, t *term.Terminal, peer term.Peer, path string, ttl time.Duration, dry bool) error {
-	in := admin.NewToken{TTL: ttl.String()}
-	if dry {
-		return t.DryRun(ctx, peer, "join tokens", "POST", path, in)
-	}
-	var made admin.Token
-	if err := peer.Call(ctx, "POST", path, in, &made); err != nil {
-		return err
-	}
-	return t.Show(made, func() error {
-		address, err := ownAddress(ctx, peer)
-		if err != nil {
+		in := admin.NewToken{TTL: ttl.String()}
+		if dry {
+			return t.DryRun(c.Context(), peer, "join tokens", "POST", path, in)
+		}
+		var made admin.Token
+		if err := peer.Call(c.Context(), "POST", path, in, &made); err != nil {
 			return err
 		}
-		t.Say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
-		t.PrintJoin(address, made.Secret, "")
-		return nil
-	})
+		return t.Show(made, func() error {
+			address, err := ownAddress(c.Context(), peer)
+			if err != nil {
+				return err
+			}
+			t.Say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
+			t.PrintJoin(address, made.Secret, "")
+			return nil
+		})
+	}
+	return c
 }
 
 // ownAddress is where others join through the peer that was asked.

@@ -100,8 +100,7 @@ func live(ctx context.Context, t *term.Terminal, web *client.Client, shown canva
 		case change := <-f.updates:
 			change(b)
 		case err := <-f.failures:
-			var broken *panicked
-			if errors.As(err, &broken) {
+			if broken, ok := errors.AsType[*panicked](err); ok {
 				panic(broken.text)
 			}
 			return err

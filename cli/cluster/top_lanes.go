@@ -28,14 +28,6 @@ type track struct {
 	begin, end []string
 }
 
-func leads() track {
-	return track{eventring.TopicLeadership, []string{"acquired"}, []string{"lost", "ended"}}
-}
-
-func pxeOpen() track {
-	return track{eventring.TopicPXE, []string{"opened"}, []string{"closed", "lapsed"}}
-}
-
 // bar is a time during which something was so.
 type bar struct {
 	from time.Time
@@ -115,10 +107,12 @@ func lane(events []client.Event, peer string, from, known, to time.Time, cols in
 			out[i] = r
 		}
 	}
-	for _, b := range leads().bars(events, peer, to) {
+	leads := track{eventring.TopicLeadership, []string{"acquired"}, []string{"lost", "ended"}}
+	for _, b := range leads.bars(events, peer, to) {
 		paint(b.from, b.to, laneLeads)
 	}
-	for _, b := range pxeOpen().bars(events, peer, to) {
+	pxeOpen := track{eventring.TopicPXE, []string{"opened"}, []string{"closed", "lapsed"}}
+	for _, b := range pxeOpen.bars(events, peer, to) {
 		if b.to.After(b.sure) {
 			paint(b.sure, b.to, laneLate)
 		}
@@ -143,20 +137,14 @@ func repeat(r rune, n int) string {
 	return string(slices.Repeat([]rune{r}, max(n, 0)))
 }
 
-// timelineRanges are the times that the timeline may show: as short as holds all events.
-func timelineRanges() []time.Duration {
-	return []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
-}
-
-// timelineRange chooses one.
+// timelineRange is the time that the timeline shows: as short as holds all events.
 func timelineRange(first, now time.Time) time.Duration {
-	all := timelineRanges()
-	for _, d := range all {
+	for _, d := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute} {
 		if first.After(now.Add(-d)) {
 			return d
 		}
 	}
-	return all[len(all)-1]
+	return time.Hour
 }
 
 // handOver is a change of leaders.

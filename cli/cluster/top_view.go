@@ -10,7 +10,6 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/client"
 )
 
 // tone is how a text is marked. The text alone says all that its tone does.
@@ -112,7 +111,7 @@ func fitting(parts []part, rows int) []part {
 func (b *board) parts(cols, rows int, wall time.Time) []part {
 	s, now := b.status, b.now(wall)
 	head := b.doubts(wall)
-	head = append(head, labelled("leader", toneIf(s.Leader == "", bad), "%s", leaderShortly(s, now)),
+	head = append(head, labelled("leader", toneIf(s.Leader == "", bad), "%s", leaderText(s, lasts(s.LeaderSince, now))),
 		labelled("quorum", quorumTone(s.Quorum), "%s", Arithmetic(s.Quorum)),
 		labelled("pxe", toneIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, bad), "%s", pxeShortly(s.PXE, now)))
 	if f := s.FloatingIP; f != nil {
@@ -140,6 +139,22 @@ func toneIf(is bool, t tone) tone {
 	return plain
 }
 
+// contactTone is bad of a peer that is not heard.
+func contactTone(p api.Peer) tone {
+	if p.Live && p.Unreachable {
+		return doubtful
+	}
+	return toneIf(!p.Live, bad)
+}
+
+func warningTone(w api.Warning) tone {
+	if w.Severity == api.SeverityDegraded {
+		return bad
+	}
+	return doubtful
+}
+
+// quorumTone tells where writes fail, or the next loss ends them.
 func quorumTone(q api.Quorum) tone {
 	switch {
 	case !q.HasWrite:
@@ -148,14 +163,6 @@ func quorumTone(q api.Quorum) tone {
 		return doubtful
 	}
 	return plain
-}
-
-// leaderShortly is leaderText without the moment: the terminal is narrow, and this goes on.
-func leaderShortly(s api.Status, now time.Time) string {
-	if s.Leader == "" {
-		return fmt.Sprintf("none, term %d", s.Term)
-	}
-	return fmt.Sprintf("%s%s, token %v, term %d", s.Leader, lasts(s.LeaderSince, now), s.Token, s.Term)
 }
 
 // pxeShortly is pxeText in a few words.
@@ -238,11 +245,7 @@ func (b *board) warnings(rows int) (out []line) {
 			out = append(out, says(doubtful, "%d more: 'trivet status'", len(all)-most))
 			break
 		}
-		t := doubtful
-		if w.Severity == api.SeverityDegraded {
-			t = bad
-		}
-		out = append(out, labelled("warning", t, "%s%s (%s)", whereText(w, len(b.status.Peers)), w.Text, w.Code))
+		out = append(out, labelled("warning", warningTone(w), "%s%s (%s)", whereText(w, len(b.status.Peers)), w.Text, w.Code))
 		if rows >= roomy {
 			out = append(out, labelled("", plain, "%s", w.Remedy))
 		}
@@ -256,29 +259,20 @@ func (b *board) peers(rows int) []line {
 	cells := [][]string{{"PEER", "ROLE", "CONTACT", "LAG", "SERVICES", "VERSION"}}
 	tones := []tone{strong}
 	for _, p := range all[:min(len(all), most)] {
-		cells = append(cells, []string{p.Name, Role(p), contactShortly(p), lag(p), b.services(p.Name), p.Version})
-		t := toneIf(!p.Live, bad)
-		if p.Live && p.Unreachable {
-			t = doubtful
+		tones = append(tones, contactTone(p))
+		if p.Live {
+			p.ContactMS = 0 // the age of the newest contact, which is another each second
 		}
-		tones = append(tones, t)
+		cells = append(cells, []string{p.Name, Role(p), contactText(p), lag(p), b.services(p.Name), p.Version})
 	}
 	var out []line
-	for i, text := range table(cells) {
-		out = append(out, says(tones[i], "%s", text))
+	for text := range strings.Lines(term.Aligned(cells)) {
+		out = append(out, says(tones[len(out)], "%s", strings.TrimRight(text, " \n")))
 	}
 	if more := len(all) - most; more > 0 {
 		out = append(out, says(plain, "%d more: 'trivet status'", more))
 	}
 	return out
-}
-
-// contactShortly is contactText without the age of the newest contact, which is another each second.
-func contactShortly(p api.Peer) string {
-	if p.Live {
-		p.ContactMS = 0
-	}
-	return contactText(p)
 }
 
 // services are those that a host has for others now.
@@ -291,23 +285,6 @@ func (b *board) services(name string) string {
 		out = append(out, "floating IP")
 	}
 	return term.Dash(strings.Join(out, ", "))
-}
-
-// table makes each column as wide as its widest cell, and a gap.
-func table(cells [][]string) []string {
-	widths := make([]int, len(cells[0]))
-	for _, row := range cells {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	return term.Each(cells, func(row []string) string {
-		var out strings.Builder
-		for i, cell := range row {
-			fmt.Fprintf(&out, "%-*s  ", widths[i], cell)
-		}
-		return strings.TrimRight(out.String(), " ")
-	})
 }
 
 // unheard is for how long the peer that answers has heard of no leader, and we of no peer.
@@ -367,7 +344,14 @@ func (b *board) changes(rows int) (out []line) {
 // below fills the rest of the rows: with events, or with what the keys do.
 func (b *board) below(cols, rows int) []line {
 	if b.help {
-		return helpLines()
+		return []line{
+			says(strong, "KEYS"),
+			says(plain, "q, Ctrl-C      quit"),
+			says(plain, "/              only events that hold a text; Escape shows all again"),
+			says(plain, "up, down       move through the events; also page up and page down"),
+			says(plain, "home, end      the newest events, the oldest ones"),
+			says(plain, "?              this help, and back"),
+		}
 	}
 	all := b.shown()
 	b.page = max(rows-1, 1)
@@ -381,32 +365,16 @@ func (b *board) below(cols, rows int) []line {
 	}
 	out := []line{title}
 	for _, e := range all[b.scroll:min(len(all), b.scroll+b.page)] {
-		out = append(out, eventLine(e, cols))
+		at := servers.EventTime(e)
+		if moment := happened(e); cols < 120 && !moment.IsZero() {
+			at = moment.UTC().Format("15:04:05Z") // a narrow terminal has no room for the day
+		}
+		out = append(out, says(plain, "%s  %-13s  ", at, e.Kind).and(eventTone(e), "%s", e.Text))
 	}
 	if len(all) == 0 {
 		out = append(out, says(plain, "none yet"))
 	}
 	return out
-}
-
-// eventLine has the time of day; in a wide terminal all of it.
-func eventLine(e client.Event, cols int) line {
-	at := servers.EventTime(e)
-	if moment := happened(e); cols < 120 && !moment.IsZero() {
-		at = moment.UTC().Format("15:04:05Z")
-	}
-	return says(plain, "%s  %-13s  ", at, e.Kind).and(eventTone(e), "%s", e.Text)
-}
-
-func helpLines() []line {
-	return []line{
-		says(strong, "KEYS"),
-		says(plain, "q, Ctrl-C      quit"),
-		says(plain, "/              only events that hold a text; Escape shows all again"),
-		says(plain, "up, down       move through the events; also page up and page down"),
-		says(plain, "home, end      the newest events, the oldest ones"),
-		says(plain, "?              this help, and back"),
-	}
 }
 
 // foot says what the keys do, or what is typed.

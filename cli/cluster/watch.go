@@ -190,8 +190,8 @@ func followEvents(ctx context.Context, t *term.Terminal, web *client.Client, q c
 
 // mayPass reports whether an error may be over soon.
 func mayPass(err error) bool {
-	var none *client.NoAnswerError
-	return errors.As(err, &none) || client.HasStatus(err, http.StatusServiceUnavailable) ||
+	_, silent := errors.AsType[*client.NoAnswerError](err)
+	return silent || client.HasStatus(err, http.StatusServiceUnavailable) ||
 		client.HasStatus(err, http.StatusBadGateway)
 }
 
@@ -199,6 +199,7 @@ func mayPass(err error) bool {
 func printEvents(t *term.Terminal, all []client.Event) error {
 	s := t.Style()
 	for _, e := range all {
+		text := markedAs(s, eventTone(e), term.Printable(e.Text))
 		var err error
 		switch t.Format {
 		case "json":
@@ -208,27 +209,15 @@ func printEvents(t *term.Terminal, all []client.Event) error {
 			}
 		case "wide":
 			_, err = fmt.Fprintf(t.Out, "%s  %-14s  %-12s  %-24s  %s\n", servers.EventTime(e), term.Printable(e.Kind),
-				term.Dash(term.Printable(e.Peer)), term.Printable(e.ID), marked(s, e))
+				term.Dash(term.Printable(e.Peer)), term.Printable(e.ID), text)
 		default:
-			_, err = fmt.Fprintf(t.Out, "%s  %-13s  %s\n", servers.EventTime(e), term.Printable(e.Kind), marked(s, e))
+			_, err = fmt.Fprintf(t.Out, "%s  %-13s  %s\n", servers.EventTime(e), term.Printable(e.Kind), text)
 		}
 		if err != nil {
 			return fmt.Errorf("print events: %w", err)
 		}
 	}
 	return nil
-}
-
-// marked is an event's sentence, in colour where an operator should look.
-func marked(s term.Style, e client.Event) string {
-	text := term.Printable(e.Text)
-	switch eventTone(e) {
-	case bad:
-		return s.Bad(text)
-	case doubtful:
-		return s.Doubtful(text)
-	}
-	return text
 }
 
 // eventTone says where an operator should look.

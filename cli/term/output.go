@@ -63,7 +63,7 @@ func (t *Terminal) Table(rows any) error {
 	if t.Format == "name" {
 		return t.printNames(names)
 	}
-	return t.print(aligned(lines))
+	return t.print(Aligned(lines))
 }
 
 // columns are the fields of a row that are shown, and the one that names it.
@@ -119,7 +119,7 @@ func (t *Terminal) facts(of reflect.Value) error {
 	for _, at := range fields {
 		lines = append(lines, []string{strings.ToLower(title(of.Type().Field(at).Name)), cell(of.Field(at))})
 	}
-	return t.print(aligned(lines))
+	return t.print(Aligned(lines))
 }
 
 // Text is what a function prints, and what -o name does instead.
@@ -140,8 +140,8 @@ func (t *Terminal) print(text string) error {
 	return nil
 }
 
-// aligned makes each column as wide as its widest cell, and a gap.
-func aligned(lines [][]string) string {
+// Aligned writes rows of cells, each column as wide as its widest cell, and a gap.
+func Aligned(lines [][]string) string {
 	const gap = 2 // columns
 	var widths []int
 	for _, cells := range lines {
