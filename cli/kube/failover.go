@@ -164,12 +164,9 @@ func splitNode(text string) (cluster, name string) {
 }
 
 func pickNode(nodes []admin.KubeNode, cluster, name string) (admin.KubeNode, error) {
-	var found []admin.KubeNode
-	for _, n := range nodes {
-		if n.Name == name && (cluster == admin.AnyCluster || n.Cluster == cluster) {
-			found = append(found, n)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(nodes), func(n admin.KubeNode) bool {
+		return n.Name != name || cluster != admin.AnyCluster && n.Cluster != cluster
+	})
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -271,18 +268,14 @@ func failoverHistory(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if limit > 0 && len(rows) > limit {
 			rows = rows[:limit]
 		}
-		return printHistory(t, rows)
+		type row struct {
+			ID, Cluster, Node, State, Began, Since, Device, Reason string
+			Offs, Boot, UID                                        string `col:"wide"`
+		}
+		return t.Show(rows, term.Each(rows, func(r admin.Remediation) row {
+			return row{r.ID.String(), r.Cluster, r.Node, r.State, r.Began, r.Since, r.Device, term.Printable(r.Reason),
+				fmt.Sprint(r.Attempts), r.BootID, r.UID}
+		}))
 	}
 	return c
-}
-
-func printHistory(t *term.Terminal, rows []admin.Remediation) error {
-	type row struct {
-		ID, Cluster, Node, State, Began, Since, Device, Reason string
-		Offs, Boot, UID                                        string `col:"wide"`
-	}
-	return t.Show(rows, term.Each(rows, func(r admin.Remediation) row {
-		return row{r.ID.String(), r.Cluster, r.Node, r.State, r.Began, r.Since, r.Device, term.Printable(r.Reason),
-			fmt.Sprint(r.Attempts), r.BootID, r.UID}
-	}))
 }

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,9 +23,8 @@ func failoverManifest(t *term.Terminal) *cobra.Command {
 	c.Flags().StringVar(&o.Namespace, "namespace", "trivet", "where the service account lives")
 	c.Flags().BoolVar(&o.InCluster, "in-cluster", false, "for peers that run as pods of the cluster")
 	c.RunE = func(*cobra.Command, []string) error {
-		const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
-		if o.Namespace == "" || strings.Trim(o.Namespace, small) != "" {
-			return term.Usage("--namespace %q: it has small letters, digits and '-'", o.Namespace)
+		if err := checkName("--namespace", o.Namespace); err != nil {
+			return err
 		}
 		_, err := fmt.Fprint(t.Out, kube.Manifest(o))
 		return err

@@ -28,45 +28,43 @@ func operator(t *term.Terminal) string {
 func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var in admin.PauseOrder
 	var length time.Duration
-	var dry bool
-	c := &cobra.Command{
+	c := term.Verb[[]admin.FailoverPause]{
 		Use:   "pause",
 		Short: "Begin nothing more, in one cluster or in all, until it is resumed or for a while",
 		Long: "Begin no remediation, in one cluster or in all, until 'trivet failover resume' or for as long as --for says. It is in the log: every\n" +
 			"leader keeps to it. Of what is under way a machine that is not off yet is not switched off, unless its device has taken the command; one that\n" +
 			"is off is finished. A pause that would end before the one in force is refused: resume that one first.",
 		Example: "  trivet failover pause --for 2h --reason 'new switches'\n  trivet failover pause --cluster prod",
-	}
-	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
-	term.DryRunFlag(c, &dry)
-	c.Flags().DurationVar(&length, "for", 0, "how long; 0: until it is resumed")
-	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
-	c.RunE = func(c *cobra.Command, _ []string) error {
+		Method:  "POST", Path: "/v1/failover/pause", Dry: t, Of: "pauses",
+		Input: func([]string) any {
+			if length > 0 {
+				in.For = length.String()
+			}
+			in.By = operator(t)
+			return in
+		},
+		Show: func(now []admin.FailoverPause, _ []string) error {
+			of, until := "all clusters", "until 'trivet failover resume'"
+			if in.Cluster != "" {
+				of, until = "cluster "+in.Cluster, "until 'trivet failover resume --cluster "+in.Cluster+"'"
+			}
+			if length > 0 {
+				until = "for " + length.String()
+			}
+			t.Say("nothing is begun in %s %s; a machine that is not off yet is not switched off, one that is off is finished", of,
+				until)
+			return printPauses(t, now)
+		},
+	}.Command(peer)
+	c.PreRunE = func(*cobra.Command, []string) error {
 		if length < 0 {
 			return term.Usage("--for %v: it is 0 or more", length)
 		}
-		if length > 0 {
-			in.For = length.String()
-		}
-		in.By = operator(t)
-		if dry {
-			return t.DryRun(c.Context(), peer, "pauses", "POST", "/v1/failover/pause", in)
-		}
-		var now []admin.FailoverPause
-		if err := peer.Call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
-			return err
-		}
-		of, until := "all clusters", "until 'trivet failover resume'"
-		if in.Cluster != "" {
-			of, until = "cluster "+in.Cluster, "until 'trivet failover resume --cluster "+in.Cluster+"'"
-		}
-		if length > 0 {
-			until = "for " + length.String()
-		}
-		t.Say("nothing is begun in %s %s; a machine that is not off yet is not switched off, one that is off is finished", of,
-			until)
-		return printPauses(t, now)
+		return nil
 	}
+	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
+	c.Flags().DurationVar(&length, "for", 0, "how long; 0: until it is resumed")
+	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	return c
 }
 
@@ -156,13 +154,8 @@ func remediationToRelease(ctx context.Context, peer term.Peer, node string, ende
 	if err != nil {
 		return admin.Remediation{}, err
 	}
-	var open []admin.Remediation
 	own := ofNode(all, cluster, name)
-	for _, r := range own {
-		if r.Open {
-			open = append(open, r)
-		}
-	}
+	open := slices.DeleteFunc(slices.Clone(own), func(r admin.Remediation) bool { return !r.Open })
 	if len(open) == 0 && ended { // the newest of each cluster
 		slices.SortStableFunc(own, func(a, b admin.Remediation) int { return cmp.Compare(a.Cluster, b.Cluster) })
 		open = slices.CompactFunc(own, func(a, b admin.Remediation) bool { return a.Cluster == b.Cluster })

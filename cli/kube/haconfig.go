@@ -138,17 +138,26 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 
 // checkNames judges the flags that are names of Kubernetes.
 func (f manifestFlags) checkNames() error {
-	const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
-	if f.cluster != "" && strings.Trim(f.cluster, small) != "" {
-		return term.Usage("--cluster %q: it has small letters, digits and '-'", f.cluster)
+	if f.cluster != "" {
+		if err := checkName("--cluster", f.cluster); err != nil {
+			return err
+		}
 	}
 	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration},
 		"--service": {f.service}, "--exclude": f.exclude} {
 		for _, name := range names {
-			if name == "" || strings.Trim(name, small) != "" {
-				return term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
+			if err := checkName(flag, name); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// checkName judges a flag that is a name of Kubernetes.
+func checkName(flag, name string) error {
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
 	}
 	return nil
 }
