@@ -102,8 +102,8 @@ func writable(path string, mkdir bool) error {
 // http_basic has no file of users is no problem here: one is about to be made.
 func (f *draft) load(set *options.Set, text []byte) (config.Config, error) {
 	conf, err := set.Parse(f.path, text)
-	var problems config.Problems
-	if !errors.As(err, &problems) {
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
 		return conf, err
 	}
 	rest := slices.DeleteFunc(slices.Clone(problems), func(problem config.Problem) bool {

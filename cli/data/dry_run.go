@@ -13,8 +13,8 @@ const shownSecret = "(secret)"
 
 // showMaking shows the files that init or join would write: those of the configuration, as
 // they were settled, and those of the peer.
-func showMaking(t *term.Terminal, f *draft, w settled, s *settlement, dir *datadir.Dir, id datadir.Identity) error {
-	edits := w.edits(f, s)
+func showMaking(t *term.Terminal, w settled, dir *datadir.Dir, id datadir.Identity) error {
+	edits := w.edits()
 	made, err := datadir.Planned(dir, id)
 	if err != nil {
 		return err
@@ -26,18 +26,18 @@ func showMaking(t *term.Terminal, f *draft, w settled, s *settlement, dir *datad
 }
 
 // edits are what write would change, without secrets.
-func (w settled) edits(f *draft, s *settlement) (edits []term.Edit) {
+func (w settled) edits() (edits []term.Edit) {
 	hide := redact.New(w.conf.Secrets()...)
 	hidden := func(text []byte) string {
 		return strings.ReplaceAll(hide.Text(string(text)), redact.Redacted, shownSecret)
 	}
-	if s.users != nil {
-		edits = append(edits, term.Edit{Path: s.path, After: hidden(s.users)})
+	if w.plan.users != nil {
+		edits = append(edits, term.Edit{Path: w.plan.path, After: hidden(w.plan.users)})
 	}
 	if w.text != nil {
-		e := term.Edit{Path: f.path, After: hidden(w.text)}
-		if f.info != nil {
-			e.Before = hidden(f.text)
+		e := term.Edit{Path: w.file.path, After: hidden(w.text)}
+		if w.file.info != nil {
+			e.Before = hidden(w.file.text)
 		}
 		edits = append(edits, e)
 	}

@@ -74,22 +74,23 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by st
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }() // after a failure, too
-	file, plan, written, err := settleFounder(t, set)
+	w, err := settleFounder(t, set)
 	if err != nil {
 		return err
 	}
+	conf = w.conf
+	first := hostOf(t, conf)
 	if dry {
-		founding, err := hostOf(t, written.conf).PlanInit(dir)
+		founding, err := first.PlanInit(dir)
 		if err != nil {
 			return local.DirError(err)
 		}
-		sayInspection(ctx, t, written.conf, file, by)
-		return showMaking(t, file, written, plan, dir, founding.Identity)
+		sayInspection(ctx, t, w, by)
+		return showMaking(t, w, dir, founding.Identity)
 	}
-	if conf, err = written.write(t, file, plan); err != nil {
+	if err := w.write(t); err != nil {
 		return err
 	}
-	first := hostOf(t, conf)
 	first.HandOver = func() error { return local.HandOver(dir.Path()) }
 	made, err := first.Init(dir)
 	if errors.Is(err, datadir.ErrPeerExists) {
@@ -100,9 +101,9 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by st
 		return local.DirError(err)
 	}
 	t.Say("%s is the first peer of cluster %s, in %s", made.Identity.Name, made.Identity.Cluster, conf.DataDir)
-	sayInspection(ctx, t, conf, file, by)
+	sayInspection(ctx, t, w, by)
 	sayServe(t, set, conf)
-	return printFounding(t, made, file, plan)
+	return printFounding(t, made, w)
 }
 
 // founding is what init made, for scripts.
@@ -116,14 +117,14 @@ type founding struct {
 	Password string `json:"password,omitempty"` // of that user; kept nowhere
 }
 
-func printFounding(t *term.Terminal, made *datadir.Founding, file *draft, plan *settlement) error {
+func printFounding(t *term.Terminal, made *datadir.Founding, w settled) error {
 	f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address,
 		Token: made.Token.String()}
-	if len(plan.values) > 0 {
-		f.Config = file.path
+	if len(w.plan.values) > 0 {
+		f.Config = w.file.path
 	}
-	if plan.login != nil {
-		f.User, f.Password = plan.login.name, plan.login.password
+	if login := w.plan.login; login != nil {
+		f.User, f.Password = login.name, login.password
 	}
 	return t.Show(f, func() error {
 		t.Say("on the others, within %v:", datadir.FirstTokenTTL)
@@ -134,8 +135,8 @@ func printFounding(t *term.Terminal, made *datadir.Founding, file *draft, plan *
 
 // addressError gives a host without one clear address its remedy.
 func addressError(err error) error {
-	var address *datadir.AddressError
-	if !errors.As(err, &address) {
+	address, ok := errors.AsType[*datadir.AddressError](err)
+	if !ok {
 		return err
 	}
 	example := "ADDRESS"

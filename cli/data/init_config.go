@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -42,24 +43,6 @@ type settlement struct {
 	login    *login            // nil unless users were made up here
 }
 
-// settleFirst plans for the first peer: the flags that were given, and a user
-// with a new password where the API would let in no user, or every client.
-func settleFirst(t *term.Terminal, set *options.Set, f *draft, conf config.Config) (*settlement, error) {
-	s := &settlement{values: givenFlags(t, set, f, conf)}
-	s.withholdUnwritable(f)
-	if !s.wantsUsers(f, conf) {
-		return s, nil
-	}
-	secret := make([]byte, passwordBytes)
-	if _, err := io.ReadFull(t.Random, secret); err != nil {
-		return nil, fmt.Errorf("make a password: %w", err)
-	}
-	s.login = &login{firstUser, strings.ToLower(base32.StdEncoding.EncodeToString(secret))}
-	line, err := api.NewUser(s.login.name, s.login.password)
-	s.users = []byte(line)
-	return s, err
-}
-
 // settleJoiner plans for another peer: the flags that were given, and what the
 // peer that let it in has and the file of this host does not set.
 func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Config, shared cluster.Shared) *settlement {
@@ -80,9 +63,7 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 	if hasUsers && conf.Origin(keyAuth).Kind == config.FromDefault {
 		conf.API.AuthStrategy = "" // noauth on loopback is a default, not the operator's choice
 	}
-	for key, value := range adopted {
-		s.values[key] = value
-	}
+	maps.Copy(s.values, adopted)
 	s.withholdUnwritable(f)
 	if adopted[keyAuth] != "" || !hasUsers || !s.wantsUsers(f, conf) {
 		return s
@@ -123,23 +104,35 @@ func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// settleFounder settles what is to be written for the first peer, by the file as it is now. The caller has
+// settleFounder settles what is to be written for the first peer, by the file as it is now: the flags that were
+// given, and a user with a new password where the API would let in no user, or every client. The caller has
 // locked the data directory: what another command has made since this one began counts.
-func settleFounder(t *term.Terminal, set *options.Set) (*draft, *settlement, settled, error) {
+func settleFounder(t *term.Terminal, set *options.Set) (w settled, err error) {
 	f, conf, err := readDraft(set)
 	if err != nil {
-		return nil, nil, settled{}, err
+		return w, err
 	}
-	plan, err := settleFirst(t, set, f, conf)
-	if err != nil {
-		return nil, nil, settled{}, err
+	s := &settlement{values: givenFlags(t, set, f, conf)}
+	s.withholdUnwritable(f)
+	if s.wantsUsers(f, conf) {
+		secret := make([]byte, passwordBytes)
+		if _, err := io.ReadFull(t.Random, secret); err != nil {
+			return w, fmt.Errorf("make a password: %w", err)
+		}
+		s.login = &login{firstUser, strings.ToLower(base32.StdEncoding.EncodeToString(secret))}
+		line, err := api.NewUser(s.login.name, s.login.password)
+		if err != nil {
+			return w, err
+		}
+		s.users = []byte(line)
 	}
-	written, err := checkPlan(t, set, f, conf, plan)
-	return f, plan, written, err
+	return checkPlan(t, set, f, conf, s)
 }
 
 // settled is a settlement that was checked, with the configuration that it leads to.
 type settled struct {
+	file *draft
+	plan *settlement
 	conf config.Config
 	text []byte // of the file; nil: none is written
 }
@@ -150,33 +143,33 @@ func checkPlan(t *term.Terminal, set *options.Set, f *draft, conf config.Config,
 		t.Warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
 	}
 	if len(s.values) == 0 {
-		return settled{conf: conf}, nil
+		return settled{file: f, plan: s, conf: conf}, nil
 	}
 	text, err := config.Amend(f.path, f.text, s.values)
 	if err != nil {
 		return settled{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(s.values), "%w", err)
 	}
 	after, err := set.Parse(f.path, text)
-	return settled{conf: after, text: text}, options.Error(err)
+	return settled{file: f, plan: s, conf: after, text: text}, options.Error(err)
 }
 
 // write writes what was settled: users before the keys that name them, so that the file is
 // right whenever this ends.
-func (w settled) write(t *term.Terminal, f *draft, s *settlement) (config.Config, error) {
+func (w settled) write(t *term.Terminal) error {
 	if w.text == nil {
-		return w.conf, saveUsers(t, s)
+		return saveUsers(t, w.plan)
 	}
-	err := f.untouched()
+	err := w.file.untouched()
 	if err == nil {
-		err = f.makeRoom()
-	}
-	if err == nil {
-		err = saveUsers(t, s)
+		err = w.file.makeRoom()
 	}
 	if err == nil {
-		err = save(t, f, w.text, s.values)
+		err = saveUsers(t, w.plan)
 	}
-	return w.conf, err
+	if err == nil {
+		err = save(t, w.file, w.text, w.plan.values)
+	}
+	return err
 }
 
 // saveUsers makes the file of users, if one is to be made, and tells who may
@@ -220,11 +213,9 @@ func (f *draft) makeRoom() error {
 // sayServe says what comes next, and what would keep it from working.
 func sayServe(t *term.Terminal, set *options.Set, conf config.Config) {
 	next := nextCommand(set)
-	var problems config.Problems
-	if errors.As(conf.CheckServe(), &problems) {
-		for _, problem := range problems {
-			t.Warn("before '%s': %v", next, problem)
-		}
+	problems, _ := errors.AsType[config.Problems](conf.CheckServe())
+	for _, problem := range problems {
+		t.Warn("before '%s': %v", next, problem)
 	}
 	for _, file := range []struct{ key, path string }{
 		{"ironic.password_file", conf.Ironic.PasswordFile}, {"ironic.ca_file", conf.Ironic.TLS.CAFile},

@@ -70,9 +70,10 @@ func chooseInspection(set *options.Set, conf config.Config, by string) error {
 }
 
 // sayInspection says what is to be set in Ironic, and what it has that does not fit.
-func sayInspection(ctx context.Context, t *term.Terminal, conf config.Config, f *draft, by string) {
+func sayInspection(ctx context.Context, t *term.Terminal, w settled, by string) {
+	conf := w.conf
 	if by == byIronic {
-		if f.why != nil {
+		if w.file.why != nil {
 			t.Warn("no configuration is written: give each 'trivet serve' %s", listed(map[string]string{
 				keyInterfaces: "agent", keyContinue: config.ContinueRelay}))
 		}

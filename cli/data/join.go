@@ -189,29 +189,26 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 
 // configure completes the configuration of a host that has become a peer.
 func configure(t *term.Terminal, set *options.Set, dir *datadir.Dir, shared cluster.Shared) (config.Config, error) {
-	file, plan, written, err := settleAgain(t, set, shared)
-	conf := written.conf
+	w, err := settleAgain(t, set, shared)
 	if err == nil {
-		conf, err = written.write(t, file, plan)
+		err = w.write(t)
 	}
 	if err != nil {
-		return conf, term.Fail(term.ExitOf(err),
+		return w.conf, term.Fail(term.ExitOf(err),
 			"this host is a peer now; mend what is named and repeat the join, which completes the configuration",
 			"%w", err)
 	}
-	return conf, dir.Configured()
+	return w.conf, dir.Configured()
 }
 
 // settleAgain settles what is to be written for a joiner, by the file as it is now: an operator may have
 // written into it while the join waited.
-func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (*draft, *settlement, settled, error) {
+func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (settled, error) {
 	f, conf, err := readDraft(set)
 	if err != nil {
-		return nil, nil, settled{}, err
+		return settled{}, err
 	}
-	plan := settleJoiner(t, set, f, conf, shared)
-	written, err := checkPlan(t, set, f, conf, plan)
-	return f, plan, written, err
+	return checkPlan(t, set, f, conf, settleJoiner(t, set, f, conf, shared))
 }
 
 // finishJoin finishes a join that was killed after this host had become a peer, or shows what that
@@ -236,11 +233,11 @@ func finishJoin(t *term.Terminal, set *options.Set, conf config.Config, dry bool
 		return false, local.DirError(err)
 	}
 	if dry {
-		file, plan, written, err := settleAgain(t, set, *shared)
+		w, err := settleAgain(t, set, *shared)
 		if err != nil {
 			return false, err
 		}
-		return true, t.ShowEdits(written.edits(file, plan))
+		return true, t.ShowEdits(w.edits())
 	}
 	if conf, err = configure(t, set, dir, *shared); err != nil {
 		return false, err
@@ -255,11 +252,11 @@ func showJoin(t *term.Terminal, set *options.Set, dir *datadir.Dir, made *datadi
 	if !made.Told {
 		t.Warn("the peer that was asked is of v0.2.0: what it gives, and whether it admits this host, is known after the join")
 	}
-	f, plan, written, err := settleAgain(t, set, made.Shared)
+	w, err := settleAgain(t, set, made.Shared)
 	if err != nil {
 		return err
 	}
-	return showMaking(t, f, written, plan, dir, made.Identity)
+	return showMaking(t, w, dir, made.Identity)
 }
 
 // judgeShared refuses settings of the cluster that are wrong next to those of this host, or that
@@ -280,7 +277,7 @@ func judgeShared(t *term.Terminal, set *options.Set, shared cluster.Shared, host
 	if err = refuse(found); err == nil {
 		silent := *t
 		silent.Err = io.Discard // what is to be said is said when it is written
-		_, _, _, err = settleAgain(&silent, set, shared)
+		_, err = settleAgain(&silent, set, shared)
 	}
 	if err == nil {
 		return nil

@@ -98,11 +98,7 @@ func dryRecovery(ctx context.Context, t *term.Terminal, host datadir.Host, plan 
 }
 
 func names(members []membership.FormerMember) string {
-	out := make([]string, len(members))
-	for i, m := range members {
-		out[i] = m.String()
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(term.Each(members, membership.FormerMember.String), ", ")
 }
 
 // recovery is what recover and restore did, for scripts.
@@ -119,19 +115,14 @@ type recovery struct {
 }
 
 func printRecovery(t *term.Terminal, r *datadir.Refounding, done *datadir.Refounded) error {
-	out := recovery{
-		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last,
-		Uncommitted: r.Uncommitted,
-		Base:        fmt.Sprint(done.Base), Lost: []string{}, Former: []string{}, Old: done.Old,
-	}
 	former := slices.DeleteFunc(slices.Clone(r.Others), func(m membership.FormerMember) bool {
 		return slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })
 	})
-	for _, m := range r.Lost {
-		out.Lost = append(out.Lost, m.Name)
-	}
-	for _, m := range former {
-		out.Former = append(out.Former, m.Name)
+	name := func(m membership.FormerMember) string { return m.Name }
+	out := recovery{
+		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last,
+		Uncommitted: r.Uncommitted, Base: fmt.Sprint(done.Base), Lost: term.Each(r.Lost, name),
+		Former: term.Each(former, name), Old: done.Old,
 	}
 	return t.Show(out, struct {
 		Peer, Cluster                       string

@@ -94,13 +94,14 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 		return preview(t, host, founding)
 	}
 	if fresh {
-		file, plan, written, err := settleFounder(t, set)
+		w, err := settleFounder(t, set)
+		if err == nil {
+			err = w.write(t)
+		}
 		if err != nil {
 			return err
 		}
-		if conf, err = written.write(t, file, plan); err != nil {
-			return err
-		}
+		conf = w.conf
 	}
 	founded, err := refound(t, hostOf(t, conf), dir, founding)
 	if err != nil {
@@ -128,8 +129,7 @@ func readSnapshot(t *term.Terminal, path string) (*fsm.State, int64, error) {
 }
 
 func restoreError(err error) error {
-	var foreign *datadir.ForeignError
-	if errors.As(err, &foreign) {
+	if foreign, ok := errors.AsType[*datadir.ForeignError](err); ok {
 		return term.Fail(term.ExitConflict,
 			"nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+
 				foreign.Theirs, "%w", err)
@@ -148,8 +148,7 @@ func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *d
 		return fmt.Errorf("%s: ask the other peers: %w", r.Verb, err)
 	}
 	err = r.Judge(asked, lost)
-	var present *datadir.PresenceError
-	if errors.As(err, &present) {
+	if present, ok := errors.AsType[*datadir.PresenceError](err); ok {
 		return term.Fail(term.ExitConflict, present.Remedy, "%s: %w", r.Verb, err)
 	}
 	return err

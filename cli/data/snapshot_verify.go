@@ -13,7 +13,7 @@ type content struct {
 	Cluster     string `json:"cluster_id"`
 	Incarnation uint64 `json:"incarnation"`
 	Index       uint64 `json:"applied_index"`
-	Base        string `json:"token_base"`
+	TokenBase   string `json:"token_base"`
 	Token       string `json:"token"` // of the newest leadership
 	LogVersion  int    `json:"log_version"`
 	Members     int    `json:"members"`
@@ -23,7 +23,7 @@ type content struct {
 
 func contentOf(v fsm.View) content {
 	return content{
-		Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Index: v.Index(), Base: fmt.Sprint(v.Base()),
+		Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Index: v.Index(), TokenBase: fmt.Sprint(v.Base()),
 		Token: v.Floor().String(), LogVersion: v.ClusterVersion(), Members: len(v.Members()), Settings: len(v.Settings()),
 		Hash: fmt.Sprintf("%x", v.Hash()),
 	}
@@ -36,15 +36,7 @@ func inspectSnapshot(t *term.Terminal, path string) error {
 	}
 	defer f.Close()
 	out := contentOf(state.View())
-	return t.Show(out, struct {
-		Cluster           string
-		Incarnation       uint64
-		Index             uint64
-		TokenBase, Token  string
-		LogVersion        int
-		Members, Settings int
-		Hash              string
-	}{out.Cluster, out.Incarnation, out.Index, out.Base, out.Token, out.LogVersion, out.Members, out.Settings, out.Hash})
+	return t.Show(out, out)
 }
 
 // verdict is what verify says of one file.
