@@ -50,7 +50,9 @@ func (p completion) completeArguments(c *cobra.Command) {
 		}
 	})
 	if !c.HasParent() {
-		term.CompleteWith(c, "peer", p.bounded(p.peerAddresses))
+		term.CompleteWith(c, "peer", p.bounded(p.peers(func(r api.Peer) string {
+			return cobra.CompletionWithDesc(r.Address, r.Name)
+		})))
 	}
 }
 
@@ -65,7 +67,9 @@ func (p completion) completePositional(known []term.Argument) cobra.CompletionFu
 		case strings.HasPrefix(name, "FILE"), name == "COMMAND", name == "ARGUMENT":
 			return nil, cobra.ShellCompDirectiveDefault
 		case name == "PEER":
-			return p.bounded(p.peerNames)(c, done, begun)
+			return p.bounded(p.peers(func(r api.Peer) string {
+				return cobra.CompletionWithDesc(r.Name, cluster.Role(r))
+			}))(c, done, begun)
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -92,28 +96,16 @@ func (p completion) bounded(list completer) cobra.CompletionFunc {
 	}
 }
 
-// peers reads the servers of the log from the peer here; none if it does not
-// answer: a completion has no place for errors.
-func (p completion) peers(ctx context.Context) []api.Peer {
-	var rows []api.Peer
-	if err := p.peer.Call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
-		return nil
+// peers has the servers of the log listed, each as one says, by the peer here; none if
+// it does not answer: a completion has no place for errors.
+func (p completion) peers(one func(api.Peer) string) completer {
+	return func(ctx context.Context) []string {
+		var rows []api.Peer
+		if err := p.peer.Call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
+			return nil
+		}
+		return term.Each(rows, one)
 	}
-	return rows
-}
-
-func (p completion) peerNames(ctx context.Context) (names []string) {
-	for _, r := range p.peers(ctx) {
-		names = append(names, cobra.CompletionWithDesc(r.Name, cluster.Role(r)))
-	}
-	return names
-}
-
-func (p completion) peerAddresses(ctx context.Context) (addresses []string) {
-	for _, r := range p.peers(ctx) {
-		addresses = append(addresses, cobra.CompletionWithDesc(r.Address, r.Name))
-	}
-	return addresses
 }
 
 // hostInterfaces lists the network interfaces of this host.

@@ -57,15 +57,13 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
-	var f *term.Failure
-	var ended *term.ProgramEnded
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[*term.ProgramEnded](err); ok {
 		return ended.Code
 	}
-	if err != nil && !p.parsed && !errors.As(err, &f) {
+	if _, said := errors.AsType[*term.Failure](err); err != nil && !p.parsed && !said {
 		err = term.Usage("%w", err)
 	}
-	if errors.As(err, &f) && f.Hint == term.GeneralHint && ran != nil && ran != root {
+	if f, ok := errors.AsType[*term.Failure](err); ok && f.Hint == term.GeneralHint && ran != nil && ran != root {
 		f.Hint = term.UsageHint(ran)
 	}
 	if err != nil {

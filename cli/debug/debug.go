@@ -50,17 +50,22 @@ func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), term.SnapshotLimit)
 			defer cancel()
-			resp, err := peer.Within(term.SnapshotLimit).Do(ctx, "GET", "/v1/debug/dump", nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			if _, err := io.Copy(t.Out, resp.Body); err != nil {
-				return fmt.Errorf("dump: %w", err)
-			}
-			return nil
+			return printAnswer(ctx, t, peer.Within(term.SnapshotLimit), "/v1/debug/dump", "dump")
 		},
 	}
+}
+
+// printAnswer copies an answer of the peer to standard output; what names it in an error.
+func printAnswer(ctx context.Context, t *term.Terminal, peer term.Peer, path, what string) error {
+	resp, err := peer.Do(ctx, "GET", path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(t.Out, resp.Body); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 func settingCommands(t *term.Terminal, peer term.Peer) *cobra.Command {

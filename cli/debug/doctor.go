@@ -40,29 +40,20 @@ func Doctor(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	flags.StringArrayVar(&f.checks, "check", nil, "make this check alone; may be repeated (see --list)")
 	flags.BoolVar(&f.list, "list", false, "list the checks and do nothing")
 	flags.BoolVar(&f.local, "local", false, "ask no other peer")
-	var names []string
-	for _, check := range doctor.Checks() {
-		names = append(names, check.Name)
-	}
-	term.Complete(c, "check", names...)
+	term.Complete(c, "check", term.Each(doctor.Checks(), func(c doctor.Check) string { return c.Name })...)
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.list {
-			return printChecks(t)
+			type check struct {
+				Check string `json:"name"`
+				Finds string `json:"help"`
+			}
+			all := term.Each(doctor.Checks(), func(c doctor.Check) check { return check{c.Name, c.Help} })
+			return t.Show(all, all)
 		}
 		return examine(c.Context(), t, peer, set, f)
 	}
 	return c
-}
-
-func printChecks(t *term.Terminal) error {
-	type check struct {
-		Name string `json:"name"`
-		Help string `json:"help"`
-	}
-	all := term.Each(doctor.Checks(), func(c doctor.Check) check { return check{c.Name, c.Help} })
-	type row struct{ Check, Finds string }
-	return t.Show(all, term.Each(all, func(c check) row { return row{c.Name, c.Help} }))
 }
 
 func examine(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, f doctorFlags) error {

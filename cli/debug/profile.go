@@ -2,8 +2,6 @@ package debug
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -30,16 +28,8 @@ func profileCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 	seconds := c.Flags().Int("seconds", int(admin.ProfileTime.Seconds()), "how long the processor is looked at, 1 to 60")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		query := url.Values{"kind": args, "seconds": {fmt.Sprint(*seconds)}}
-		resp, err := peer.Within(time.Duration(*seconds)*time.Second+profileAnswer).Do(c.Context(), http.MethodGet,
-			"/v1/debug/profile?"+query.Encode(), nil)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if _, err := io.Copy(t.Out, resp.Body); err != nil {
-			return fmt.Errorf("read the %s profile: %w", args[0], err)
-		}
-		return nil
+		asked := peer.Within(time.Duration(*seconds)*time.Second + profileAnswer)
+		return printAnswer(c.Context(), t, asked, "/v1/debug/profile?"+query.Encode(), "read the "+args[0]+" profile")
 	}
 	return c
 }

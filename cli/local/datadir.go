@@ -12,12 +12,6 @@ import (
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
-// OpenDir locks the data directory for a command or the daemon.
-func OpenDir(path string) (*datadir.Dir, error) {
-	dir, err := datadir.Open(path)
-	return dir, DirError(err)
-}
-
 // Use opens the data directory for a command; done unlocks it, after it has given what
 // this process made there to the user of the service, the lock too. A dry run makes
 // nothing.
@@ -28,8 +22,8 @@ func Use(path string, dry bool) (dir *datadir.Dir, done func() error, err error)
 		}
 		return dir, dir.Close, nil
 	}
-	if dir, err = OpenDir(path); err != nil {
-		return nil, nil, err
+	if dir, err = datadir.Open(path); err != nil {
+		return nil, nil, DirError(err)
 	}
 	return dir, func() error { return errors.Join(HandOver(path), dir.Close()) }, nil
 }

@@ -50,18 +50,29 @@ func Config(t *term.Terminal, peer term.Peer, set *Set) *cobra.Command {
 		},
 	}
 	show := configShow(t, set)
-	reload, reference := configReload(t, peer), configReference(t)
+	reference := &cobra.Command{
+		Use:   "reference",
+		Short: "Print the reference of the configuration: every key, what it may be, and when it counts",
+		Long: "Print the reference of the configuration, as Markdown: every key with its meaning, type, default and bounds, its variable and flag,\n" +
+			"whether a running peer takes a new value, and whether it has to be the same on all peers.",
+		Example: "trivet config reference > configuration.md",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := t.Out.Write(config.Reference())
+			return err
+		},
+	}
 	for _, c := range []*cobra.Command{check, show, template} {
 		set.Flags(c)
 	}
-	return term.Group("config", "Check, show and reload the configuration", check, reference, reload, show, template)
+	return term.Group("config", "Check, show and reload the configuration", check, reference,
+		configReload(t, peer), show, template)
 }
 
 // setting is config.Setting for scripts.
 type setting struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Origin string `json:"origin"`
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	From  string `json:"origin"`
 }
 
 func configShow(t *term.Terminal, set *Set) *cobra.Command {
@@ -81,15 +92,10 @@ func configShow(t *term.Terminal, set *Set) *cobra.Command {
 		var rows []setting
 		for _, s := range conf.Effective() {
 			if effective || s.Origin.Kind != config.FromDefault {
-				rows = append(rows, setting{Key: s.Key, Value: s.Value, Origin: s.Origin.String()})
+				rows = append(rows, setting{s.Key, s.Value, s.Origin.String()})
 			}
 		}
-		type row struct {
-			Key, Value, From string
-		}
-		return t.Show(rows, term.Each(rows, func(s setting) row {
-			return row{s.Key, s.Value, s.Origin}
-		}))
+		return t.Show(rows, rows)
 	}
 	return c
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/config"
 )
 
 func configReload(t *term.Terminal, peer term.Peer) *cobra.Command {
@@ -19,9 +18,7 @@ func configReload(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"'systemctl reload trivet' does the same. With --dry-run the keys are printed as a diff with their values, and the exit code is 0 or 2.",
 		Example: "  trivet config check && trivet config reload",
 		Method:  "POST", Path: "/v1/config/reload", Limit: term.ShapeLimit, Dry: t, Of: "configuration",
-		Show: func(done admin.Reloaded, _ []string) error {
-			return printReloaded(t, done)
-		},
+		Show: func(done admin.Reloaded, _ []string) error { return printReloaded(t, done) },
 	}.Command(peer)
 }
 
@@ -55,18 +52,4 @@ func printReloaded(t *term.Terminal, done admin.Reloaded) error {
 	return term.Fail(term.ExitConflict,
 		"'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost",
 		"%d keys need a restart", len(done.Restart))
-}
-
-func configReference(t *term.Terminal) *cobra.Command {
-	return &cobra.Command{
-		Use:   "reference",
-		Short: "Print the reference of the configuration: every key, what it may be, and when it counts",
-		Long: "Print the reference of the configuration, as Markdown: every key with its meaning, type, default and bounds, its variable and flag,\n" +
-			"whether a running peer takes a new value, and whether it has to be the same on all peers.",
-		Example: "trivet config reference > configuration.md",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := t.Out.Write(config.Reference())
-			return err
-		},
-	}
 }

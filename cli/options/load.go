@@ -292,8 +292,7 @@ func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
 			return config.Config{}, fmt.Errorf("%s was deleted; the running peer still uses its previous content", was)
 		}
 		c, err := s.servable(s.Peruse())
-		var said *term.Failure
-		if errors.As(err, &said) {
+		if said, ok := errors.AsType[*term.Failure](err); ok {
 			err = said.Err // the hint is about a command
 		}
 		return c, err
@@ -331,15 +330,6 @@ func answersOnSocket(socket string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return term.OnSocket(socket).Call(ctx, "GET", api.SocketPath+"/v1", nil, nil) == nil
-}
-
-// RefusePeer refuses --peer for a command that lays what a peer says next to what this host has.
-func (s *Set) RefusePeer(command string) error {
-	if s.Port == "" {
-		return nil
-	}
-	return term.Fail(term.ExitUsage, "run it on that host; on this one without --peer and $TRIVET_PEER",
-		"%s: it is about this host, and --peer names the peer at %s", command, s.Port)
 }
 
 // Peer returns the peer on this host, or the one that --peer names. A configuration that will

@@ -18,43 +18,35 @@ func firewallHeard(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet firewall heard\ntrivet firewall heard -o wide",
 		Method:  "GET", Path: "/v1/firewall/heard", Others: true,
 		Show: func(rows []api.Heard, _ []string) error {
-			return printHeard(t, rows)
+			type row struct {
+				MAC, Last, Asked, Firmware, Verdict, Why string
+				First, Relay, UUID, Offered, Peer        string `col:"wide"`
+			}
+			var all []row
+			for _, h := range rows {
+				for _, m := range h.Machines {
+					all = append(all, row{m.MAC, m.Last, fmt.Sprint(m.Asked), m.Firmware, verdictText(m.Verdict), m.Why, m.First,
+						m.Relay, m.UUID, m.Offered, h.Peer})
+				}
+			}
+			if err := t.Show(rows, all); err != nil || t.Format != "table" && t.Format != "wide" {
+				return err
+			}
+			for _, h := range rows { // below the table what does not fit into it
+				if h.Error != "" {
+					fmt.Fprintf(t.Out, "%-9s %s\n", h.Peer, term.Printable(h.Error))
+				}
+				if h.Unread > 0 {
+					fmt.Fprintf(t.Out, "%-9s %d more messages were not read\n", h.Peer, h.Unread)
+				}
+			}
+			return nil
 		},
 	}.Command(peer)
 }
 
-func printHeard(t *term.Terminal, rows []api.Heard) error {
-	type row struct {
-		MAC, Last, Asked, Firmware, Verdict, Why string
-		First, Relay, UUID, Offered, Peer        string `col:"wide"`
-	}
-	var all []row
-	for _, h := range rows {
-		for _, m := range h.Machines {
-			all = append(all, row{m.MAC, m.Last, fmt.Sprint(m.Asked), m.Firmware, verdictText(m.Verdict), m.Why, m.First,
-				m.Relay,
-				m.UUID, m.Offered, h.Peer})
-		}
-	}
-	if err := t.Show(rows, all); err != nil || t.Format != "table" && t.Format != "wide" {
-		return err
-	}
-	for _, h := range rows { // below the table what does not fit into it
-		if h.Error != "" {
-			fmt.Fprintf(t.Out, "%-9s %s\n", h.Peer, term.Printable(h.Error))
-		}
-		if h.Unread > 0 {
-			fmt.Fprintf(t.Out, "%-9s %d more messages were not read\n", h.Peer, h.Unread)
-		}
-	}
-	return nil
-}
-
 // printLastBoot prints what a machine did last, and why it has not called.
 func printLastBoot(t *term.Terminal, boot *api.Boot) {
-	if boot == nil {
-		return
-	}
 	mark := t.Style()
 	fmt.Fprintln(t.Out, "what it did last:")
 	for _, s := range boot.Steps {

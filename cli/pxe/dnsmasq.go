@@ -135,8 +135,9 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 	case f.uninstall:
 		return uninstallBoot(ctx, t, on, *f)
 	}
-	if err := set.RefusePeer("dnsmasq-config"); err != nil { // this host would grant that one's addresses
-		return err
+	if set.Port != "" { // this host would grant that one's addresses
+		return term.Fail(term.ExitUsage, "run it on that host; on this one without --peer and $TRIVET_PEER",
+			"dnsmasq-config: it is about this host, and --peer names the peer at %s", set.Port)
 	}
 	conf, err := set.Load()
 	if err != nil {
@@ -146,7 +147,16 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 		return err
 	}
 	if f.script {
-		return printScript(ctx, t, peer, conf, f.boot)
+		boot, err := bootOf(ctx, t, peer, conf, f.boot)
+		if err != nil {
+			return err
+		}
+		text, err := boot.Script()
+		if err != nil {
+			return badBoot(err)
+		}
+		fmt.Fprint(t.Out, text)
+		return nil
 	}
 	server, err := dhcpServer(ctx, t, peer, conf, *f)
 	if err != nil {
@@ -168,19 +178,6 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 // badBoot is a mistake in what dnsmasq or iPXE are to be told.
 func badBoot(err error) error {
 	return term.Fail(term.ExitUsage, "see 'trivet dnsmasq-config --help'", "dnsmasq-config: %w", err)
-}
-
-func printScript(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, boot pxe.Boot) error {
-	boot, err := bootOf(ctx, t, peer, conf, boot)
-	if err != nil {
-		return err
-	}
-	text, err := boot.Script()
-	if err != nil {
-		return badBoot(err)
-	}
-	fmt.Fprint(t.Out, text)
-	return nil
 }
 
 // bootOf completes what the ramdisk is told.
@@ -305,7 +302,9 @@ func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf conf
 			return s, err
 		}
 		if len(silent) > 0 {
-			warnSilent(t, silent, s.Pools)
+			t.Warn("the host of %s does not say which addresses it has where machines boot: a machine may be given one that "+
+				"is in %s; repeat this when its peer answers, or leave the address out with --pool, or --reserve on every peer",
+				strings.Join(silent, ", of "), strings.Join(term.Each(s.Pools, pxe.Pool.String), ", "))
 		}
 		fitBatch(t, &s, cut)
 		return s, nil
@@ -362,12 +361,9 @@ func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Serve
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(members))
-	cut.Keep = append(cut.Keep, s.Router)
-	for _, m := range members {
-		names = append(names, m.Name)
-	}
+	names := term.Each(members, func(m admin.Member) string { return m.Name })
 	slices.Sort(names)
+	cut.Keep = append(cut.Keep, s.Router)
 	if cut.Parts == 0 || kept {
 		cut.Parts = max(cmp.Or(cut.Parts, usualPeers), len(names))
 	}

@@ -5,13 +5,11 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/doctor"
-	"github.com/trivet-ha/trivet/firewall/pxe"
 )
 
 // namesLimit bounds the look-up of the names of all members.
@@ -67,11 +65,4 @@ func addressesOf(ctx context.Context, text string) []netip.Addr {
 		found[i] = a.Unmap()
 	}
 	return found
-}
-
-// warnSilent says what a pool may hold, and what to do.
-func warnSilent(t *term.Terminal, silent []string, pools []pxe.Pool) {
-	t.Warn("the host of %s does not say which addresses it has where machines boot: a machine may be given one that "+
-		"is in %s; repeat this when its peer answers, or leave the address out with --pool, or --reserve on every peer",
-		strings.Join(silent, ", of "), strings.Join(term.Each(pools, pxe.Pool.String), ", "))
 }

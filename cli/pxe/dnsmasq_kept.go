@@ -16,12 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
 )
 
-// keptFlags are those that an installation keeps for the next one, in the order of their telling.
-func keptFlags() []string {
-	return []string{"pool", "peers", "reserve", "batch", "address", "router", "lease-time", "tftp-root", "loader-url",
-		"kernel", "ramdisk", "kernel-args", "callback-url"}
-}
-
 // kept is what the last --install leaves to this one.
 type kept struct {
 	flags map[string][]string // that count here, since this line does not say them
@@ -41,7 +35,9 @@ func (f *pxeFlags) complete(t *term.Terminal, on *install.Host, conf config.Conf
 	}
 	f.kept.next = make(map[string][]string)
 	var said []string
-	for _, name := range keptFlags() {
+	// Those that an installation keeps for the next one, in the order of their telling.
+	for _, name := range []string{"pool", "peers", "reserve", "batch", "address", "router", "lease-time", "tftp-root",
+		"loader-url", "kernel", "ramdisk", "kernel-args", "callback-url"} {
 		flag := flags.Lookup(name)
 		if values, ok := f.kept.flags[name]; ok {
 			if err := setFlag(flag, values); err != nil {
@@ -110,13 +106,9 @@ func flagsOf(was install.Kept, conf config.Config) map[string][]string {
 			out[name] = values
 		}
 	}
-	var pools []string
-	for _, p := range s.Pools {
-		pools = append(pools, p.String())
-	}
 	batch := max(s.Batch, 1)
 	usual, _ := pxe.LeaseFor(s.Capacity(), batch)
-	unless(!strings.Contains(was.Conf, poolsByHand), "pool", pools...)
+	unless(!strings.Contains(was.Conf, poolsByHand), "pool", term.Each(s.Pools, pxe.Pool.String)...)
 	unless(batch == pxe.DefaultBatch, "batch", strconv.Itoa(batch))
 	unless(!s.Router.IsValid(), "router", s.Router.String())
 	unless(s.Lease == usual, "lease-time", s.Lease.String())

@@ -35,9 +35,7 @@ func firewallShow(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"the state wants. The peer here asks the others; one that does not answer is shown as such.",
 		Example: "trivet firewall show\ntrivet firewall show --local -o wide",
 		Method:  "GET", Path: "/v1/firewall", Others: true,
-		Show: func(rows []api.Firewall, _ []string) error {
-			return printFirewalls(t, rows)
-		},
+		Show: func(rows []api.Firewall, _ []string) error { return printFirewalls(t, rows) },
 	}.Command(peer)
 }
 
@@ -173,9 +171,7 @@ func firewallExplain(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"Below it stands what was heard of the machine's newest boot, and why it has not called (docs/pxe.md#recorder).",
 		Example: "trivet firewall explain node-1\ntrivet firewall explain 52:54:00:ab:00:01",
 		Method:  "GET", Path: "/v1/firewall/explain/{NODE|MAC}", Others: true,
-		Show: func(rows []api.Explanation, _ []string) error {
-			return printExplanations(t, rows)
-		},
+		Show: func(rows []api.Explanation, _ []string) error { return printExplanations(t, rows) },
 	}.Command(peer)
 }
 
@@ -226,17 +222,15 @@ func printMachine(t *term.Terminal, rows []api.Explanation) {
 			fmt.Fprintf(t.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), term.Printable(s.Text))
 		}
 	}
-	printLastBoot(t, lastBoot(rows))
-}
-
-// lastBoot is the leader's account of the machine's boot, which is the newest, else another peer's.
-func lastBoot(rows []api.Explanation) (boot *api.Boot) {
+	var boot *api.Boot // the leader's account, which is the newest, else another peer's
 	for _, x := range rows {
 		if x.Boot != nil && (boot == nil || x.Role == "leader") {
 			boot = x.Boot
 		}
 	}
-	return boot
+	if boot != nil {
+		printLastBoot(t, boot)
+	}
 }
 
 // verdictText is a verdict in one word for the machine's requests.
