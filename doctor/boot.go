@@ -133,13 +133,11 @@ func addressesOf(host string, named []string) []string {
 }
 
 func callbackPort(u *url.URL) uint16 {
-	if u.Port() == "" && u.Scheme == "https" {
-		return 443
+	usual := "80"
+	if u.Scheme == "https" {
+		usual = "443"
 	}
-	if u.Port() == "" {
-		return 80
-	}
-	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	n, err := strconv.ParseUint(cmp.Or(u.Port(), usual), 10, 16)
 	if err != nil {
 		return 0
 	}

@@ -83,7 +83,14 @@ func Judge(hosts []Facts, names []string) ([]Finding, error) {
 		if c.Name == checkPeers {
 			look = hosts // those that say nothing are what it looks for
 		}
-		found := append(c.judge(look), gapsOf(known, c.Name)...)
+		found := c.judge(look)
+		for _, f := range known {
+			for _, g := range f.Gaps {
+				if g.Check == c.Name {
+					found = append(found, Finding{Severity: Info, Peer: f.Peer, Text: "not looked at: " + g.What})
+				}
+			}
+		}
 		for i := range found {
 			found[i].Check = c.Name
 		}
@@ -111,19 +118,6 @@ func merged(all []Finding) []Finding {
 		}
 		if hosts := out[i].Hosts(); !slices.Contains(hosts, f.Peer) {
 			out[i].Peers = append(slices.Clone(hosts), f.Peer)
-		}
-	}
-	return out
-}
-
-// gapsOf tells what could not be looked at.
-func gapsOf(hosts []Facts, check string) []Finding {
-	var out []Finding
-	for _, f := range hosts {
-		for _, g := range f.Gaps {
-			if g.Check == check {
-				out = append(out, Finding{Severity: Info, Peer: f.Peer, Text: "not looked at: " + g.What})
-			}
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -12,9 +13,8 @@ const fewInodes = 100
 func judgeDisk(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
-		out = append(out, f.space()...)
-		out = append(out, f.slow("one small file in the data directory", f.Disk.Probe)...)
-		out = append(out, f.slow("the log, of late", f.Disk.Log)...)
+		out = slices.Concat(out, f.space(), f.slow("one small file in the data directory", f.Disk.Probe),
+			f.slow("the log, of late", f.Disk.Log))
 	}
 	return out
 }

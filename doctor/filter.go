@@ -188,8 +188,7 @@ func (f Facts) differs(first Facts) []Finding {
 		{"firewall.interface", f.Plan.Interface, first.Plan.Interface},
 	} {
 		if v.here != v.there && v.here != "" && v.there != "" {
-			out = append(out, newFinding(Info, f, nil, "%s",
-				fmt.Sprintf("its %s is %s, that of %s %s", v.what, v.here, first.Peer, v.there)))
+			out = append(out, newFinding(Info, f, nil, "its %s is %s, that of %s %s", v.what, v.here, first.Peer, v.there))
 		}
 	}
 	return out

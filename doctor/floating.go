@@ -41,7 +41,12 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 			"floating_ip.interface: %s is a port of %s, which takes its frames: this host cannot take the floating IP %v, since it would not hear another machine that has it",
 			l.Name, l.Master, a))
 	}
-	return slices.Concat(own, reservedAddress(f, l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
+	if what := l.Reserved(a); what != "" {
+		own = append(own, newFinding(Error, f,
+			[]string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
+			"floating_ip.address: %v is %s (%s): its neighbours do not send packets to it as to a host", a, what, l.Name))
+	}
+	return slices.Concat(own, f.unanswered(l, a), f.outsideSubnets(l, a))
 }
 
 // datapath is the master of the ports of Open vSwitch, of all its bridges.
@@ -64,17 +69,6 @@ func (f Facts) carrier(l Link, a netip.Addr) string {
 		l = master
 	}
 	return ""
-}
-
-// reservedAddress finds an address that belongs to the subnet and to no host.
-func reservedAddress(f Facts, l Link, a netip.Addr) []Finding {
-	what := l.Reserved(a)
-	if what == "" {
-		return nil
-	}
-	return []Finding{newFinding(Error, f,
-		[]string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
-		"floating_ip.address: %v is %s (%s): its neighbours do not send packets to it as to a host", a, what, l.Name)}
 }
 
 // unanswered finds a link on which the kernel answers no ARP for the address as

@@ -28,7 +28,7 @@ func judgePools(hosts []Facts) []Finding {
 // pools are the ranges that the host gives away, where machines boot or behind
 // relays.
 func (f Facts) pools() []dnsmasq.Range {
-	own, _ := f.link(f.Plan.Interface)
+	own, _ := BootLink(f)
 	var out []dnsmasq.Range
 	for _, r := range f.DHCP.Conf.Ranges {
 		if !r.Gives() {
@@ -51,16 +51,8 @@ func (f Facts) pools() []dnsmasq.Range {
 
 // elsewhere reports whether a range belongs to another interface of the host.
 func (f Facts) elsewhere(r dnsmasq.Range) bool {
-	for _, l := range f.Links {
-		if l.Name == f.Plan.Interface {
-			continue
-		}
-		if slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(r.First) }) {
-			own, _ := f.link(f.Plan.Interface)
-			return !slices.ContainsFunc(own.Subnets(), func(s netip.Prefix) bool { return s.Contains(r.First) })
-		}
-	}
-	return false
+	own, _ := BootLink(f)
+	return !own.near(r.First) && slices.ContainsFunc(f.Links, func(l Link) bool { return l.near(r.First) })
 }
 
 func span(r dnsmasq.Range) string { return fmt.Sprintf("%v-%v (%v)", r.First, r.Last, r.Place) }
@@ -143,7 +135,7 @@ func (f Facts) outside(r dnsmasq.Range) []Finding {
 			}
 		}
 	}
-	own, ok := f.link(f.Plan.Interface)
+	own, ok := BootLink(f)
 	if within || !ok || len(own.Subnets()) == 0 || r.Constructor != "" || r.First.Is4() && r.Bits > 0 {
 		return nil // an interface that is missing is told by the check of the filter
 	}

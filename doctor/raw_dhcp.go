@@ -7,20 +7,8 @@ import (
 	"strings"
 )
 
+// judgeRaw gathers who answered the self-tests of all hosts, and tells which could not be made.
 func judgeRaw(hosts []Facts) []Finding {
-	out := judgeAnswers(hosts)
-	for _, f := range hosts {
-		if f.DHCP.SelfTest != "" {
-			out = append(out, newFinding(Warning, f,
-				[]string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
-				"whether the other hosts' filters stop a denied machine cannot be tested from here: %s", f.DHCP.SelfTest))
-		}
-	}
-	return out
-}
-
-// judgeAnswers gathers who answered the self-tests of all hosts.
-func judgeAnswers(hosts []Facts) []Finding {
 	witnesses := make(map[Server][]string)
 	var servers []Server
 	for _, f := range hosts {
@@ -60,6 +48,13 @@ func judgeAnswers(hosts []Facts) []Finding {
 		out = append(out, newFinding(Error, owner, remedy,
 			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s",
 			s.Address, s.MAC, seen))
+	}
+	for _, f := range hosts {
+		if f.DHCP.SelfTest != "" {
+			out = append(out, newFinding(Warning, f,
+				[]string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
+				"whether the other hosts' filters stop a denied machine cannot be tested from here: %s", f.DHCP.SelfTest))
+		}
 	}
 	return out
 }

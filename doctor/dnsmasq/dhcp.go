@@ -13,7 +13,6 @@ var modes = []string{"static", "proxy", "ra-only", "ra-names", "ra-stateless", "
 
 // dhcpRange reads [tag:…,][set:…,]FIRST[,LAST][,MODE…][,MASK|BITS][,LEASE].
 func (p *parser) dhcpRange(at Place, w []string) {
-	w = untagged(w)
 	if len(w) > 0 && !isAddress(w[0]) {
 		w = w[1:] // how tags were set once: by their bare name
 	}
@@ -60,8 +59,9 @@ func isAddress(word string) bool {
 	return err == nil
 }
 
-// untagged is a value without the words that say to whom it applies.
-func untagged(w []string) []string {
+// untagged are the words of a value without those that say to whom it applies.
+func untagged(value string) []string {
+	w := words(value)
 	for len(w) > 0 {
 		kind, _, found := strings.Cut(w[0], ":")
 		if !found || !slices.Contains([]string{"tag", "set", "net", "vendor", "encap", "vi-encap"}, kind) {
@@ -74,7 +74,6 @@ func untagged(w []string) []string {
 
 // dhcpBoot reads [tag:…,]FILE[,SERVER NAME[,SERVER ADDRESS]].
 func (p *parser) dhcpBoot(at Place, w []string) {
-	w = untagged(w)
 	if len(w) == 0 || w[0] == "" {
 		return
 	}
@@ -89,7 +88,6 @@ func (p *parser) dhcpBoot(at Place, w []string) {
 // dot has .0 added; a type, which is a number, has no file.
 func (p *parser) pxeService(at Place, w []string) {
 	p.conf.Service = true
-	w = untagged(w)
 	if len(w) < 3 || w[2] == "" {
 		return
 	}
@@ -111,7 +109,6 @@ var bootOptions = []string{"67", "option:67", "option:bootfile-name", "option6:5
 
 // dhcpOption reads [tag:…,]OPTION,VALUE.
 func (p *parser) dhcpOption(at Place, w []string) {
-	w = untagged(w)
 	if len(w) == 2 && w[1] != "" && slices.Contains(bootOptions, w[0]) {
 		p.conf.Boots = append(p.conf.Boots, Boot{Place: at, Name: w[1], Six: strings.HasPrefix(w[0], "option6:")})
 	}

@@ -134,13 +134,13 @@ func (p *parser) option(at Place, key, value string) {
 	case "dhcp-hostsdir":
 		p.conf.HostsDirs = append(p.conf.HostsDirs, path.Clean(value))
 	case "dhcp-range":
-		p.dhcpRange(at, words(value))
+		p.dhcpRange(at, untagged(value))
 	case "dhcp-boot":
-		p.dhcpBoot(at, words(value))
+		p.dhcpBoot(at, untagged(value))
 	case "pxe-service":
-		p.pxeService(at, words(value))
+		p.pxeService(at, untagged(value))
 	case "dhcp-option", "dhcp-option-force":
-		p.dhcpOption(at, words(value))
+		p.dhcpOption(at, untagged(value))
 	}
 }
 

@@ -64,26 +64,15 @@ func (g *gathering) bootURL(b dnsmasq.Boot) (string, error) {
 	}
 	server := b.Server
 	if server == "" {
-		own, ok := g.address4()
-		if !ok {
+		own, _ := doctor.BootLink(g.facts)
+		i := slices.IndexFunc(own.Addresses, func(a netip.Prefix) bool { return a.Addr().Is4() && !a.IsSingleIP() })
+		if i < 0 {
 			return "", errors.New("firewall.interface has no IPv4 address")
 		}
-		server = own.String()
+		server = own.Addresses[i].Addr().String()
 	}
 	u := url.URL{Scheme: "tftp", Host: server, Path: "/" + b.Name}
 	return u.String(), nil
-}
-
-// address4 is this host's own where machines boot.
-func (g *gathering) address4() (netip.Addr, bool) {
-	for _, l := range g.facts.Links {
-		for _, a := range l.Addresses {
-			if l.Name == g.o.Config.Firewall.Interface && a.Addr().Is4() && !a.IsSingleIP() {
-				return a.Addr(), true
-			}
-		}
-	}
-	return netip.Addr{}, false
 }
 
 // fetch tries all orders, a few at once, and returns the scripts among them.

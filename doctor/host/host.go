@@ -72,7 +72,9 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	}
 	g.sockets()
 	g.clock()
-	g.certificates()
+	if t := c.API.TLS; t.Certificate == config.TLSFiles {
+		g.facts.Certificates = append(g.facts.Certificates, certificate("the API's certificate", t.CertFile, t.KeyFile))
+	}
 	var work sync.WaitGroup
 	work.Go(g.disk)
 	work.Go(func() { g.rules(ctx) })

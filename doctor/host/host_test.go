@@ -118,6 +118,7 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 
 func onHost(c config.Config) *gathering {
 	g := &gathering{o: Options{Config: c}}
+	g.facts.Plan = PlanOf(c)
 	g.facts.Links = []doctor.Link{
 		{Name: "lo", Up: true, Addresses: prefixes("127.0.0.1/8", "::1/128")},
 		{Name: "pxe", Up: true, Addresses: prefixes("192.0.2.200/32", "192.0.2.1/24")},

@@ -71,11 +71,7 @@ func ownGroup(root string) string { return group(root, "") }
 // group is the control group of this process in the hierarchy of a controller of the first
 // version, or, without a name, of the second version; "" if there is none.
 func group(root, controller string) string {
-	text, err := readBounded(filepath.Join(root, "proc/self/cgroup"), maxGroupFile)
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(content(filepath.Join(root, "proc/self"), "cgroup")) {
 		words := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
 		if len(words) == 3 && slices.Contains(strings.Split(words[1], ","), controller) {
 			return path.Clean("/" + words[2])
@@ -87,33 +83,33 @@ func group(root, controller string) string {
 // maxGroupFile bounds one of the kernel's files about a control group, in bytes.
 const maxGroupFile = 64 << 10
 
-// readNumber reads a file that holds one; 0 for "max" and for a file that is missing.
-func readNumber(dir, name string) uint64 {
+// content is what one of these files says, "" where it cannot be read.
+func content(dir, name string) string {
 	text, err := readBounded(filepath.Join(dir, name), maxGroupFile)
 	if err != nil {
-		return 0
+		return ""
 	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	return string(text)
+}
+
+// number is 0 for "max" and for a file that is missing.
+func number(text string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
+// readNumber reads a file that holds one.
+func readNumber(dir, name string) uint64 { return number(content(dir, name)) }
+
 // anonymous is the memory that the kernel cannot take back; memory.current
 // counts what it keeps of files, too.
 func anonymous(dir string) uint64 {
-	text, err := readBounded(filepath.Join(dir, "memory.stat"), maxGroupFile)
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "anon "); ok {
-			n, err := strconv.ParseUint(value, 10, 64)
-			if err != nil {
-				return 0
-			}
-			return n
+	for line := range strings.Lines(content(dir, "memory.stat")) {
+		if value, ok := strings.CutPrefix(line, "anon "); ok {
+			return number(value)
 		}
 	}
 	return 0
@@ -121,18 +117,9 @@ func anonymous(dir string) uint64 {
 
 // readQuota reads cpu.max, "QUOTA PERIOD" in microseconds, as thousandths of a core.
 func readQuota(dir string) uint64 {
-	text, err := readBounded(filepath.Join(dir, "cpu.max"), maxGroupFile)
-	if err != nil {
+	words := strings.Fields(content(dir, "cpu.max"))
+	if len(words) != 2 || number(words[1]) == 0 {
 		return 0
 	}
-	words := strings.Fields(string(text))
-	if len(words) != 2 {
-		return 0
-	}
-	most, errMost := strconv.ParseUint(words[0], 10, 64)
-	period, errPeriod := strconv.ParseUint(words[1], 10, 64)
-	if errMost != nil || errPeriod != nil || period == 0 {
-		return 0
-	}
-	return most * 1000 / period
+	return number(words[0]) * 1000 / number(words[1])
 }

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 )
 
@@ -121,14 +120,6 @@ func summary(times []time.Duration) doctor.Writes {
 	sorted := slices.Sorted(slices.Values(times))
 	return doctor.Writes{Count: len(sorted), MedianUS: sorted[len(sorted)/2].Microseconds(),
 		MostUS: sorted[len(sorted)-1].Microseconds()}
-}
-
-// certificates looks at those of the API's own files.
-func (g *gathering) certificates() {
-	t := g.o.Config.API.TLS
-	if t.Certificate == config.TLSFiles {
-		g.facts.Certificates = append(g.facts.Certificates, certificate("the API's certificate", t.CertFile, t.KeyFile))
-	}
 }
 
 // certificate looks at a certificate, and at its key if that may be read: a peer whose
