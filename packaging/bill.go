@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,33 +85,19 @@ func billOf(path, version string, modules []linked, at time.Time) ([]byte, error
 		}
 		b.Components = append(b.Components, c)
 	}
-	if err := b.license(modules); err != nil {
-		return nil, err
+	for i := range b.Components { // all are libraries
+		c := &b.Components[i]
+		at := slices.IndexFunc(modules, func(m linked) bool { return m.path == c.Name && m.spdx != "" })
+		if at < 0 {
+			return nil, fmt.Errorf("bill of materials: no licence of %s is known", c.Name)
+		}
+		c.Licenses = []licence{{modules[at].spdx}}
 	}
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode bill of materials: %w", err)
 	}
 	return append(text, '\n'), nil
-}
-
-// license writes into each library what its licence is.
-func (b *bill) license(modules []linked) error {
-	licences := make(map[string]string)
-	for _, m := range modules {
-		licences[m.path] = m.spdx
-	}
-	for i := range b.Components {
-		c := &b.Components[i]
-		if c.Type != "library" {
-			continue
-		}
-		if licences[c.Name] == "" {
-			return fmt.Errorf("bill of materials: no licence of %s is known", c.Name)
-		}
-		c.Licenses = []licence{{licences[c.Name]}}
-	}
-	return nil
 }
 
 // application describes a binary itself, and how it was built.

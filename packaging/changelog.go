@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -79,13 +80,11 @@ func topicsOf(body string) (topics []topic) {
 // named gives the newest section the version and time of the package, and the
 // others the versions of theirs.
 func named(sections []section, version string, at time.Time) []section {
-	out := make([]section, len(sections))
-	for i, s := range sections {
-		if s.version = strings.TrimPrefix(s.version, "v"); i == 0 {
-			s.version, s.date = version, at
-		}
-		out[i] = s
+	out := slices.Clone(sections)
+	for i := range out {
+		out[i].version = strings.TrimPrefix(out[i].version, "v")
 	}
+	out[0].version, out[0].date = version, at
 	return out
 }
 

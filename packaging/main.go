@@ -156,23 +156,15 @@ func (r *release) packages(ctx context.Context, arches []string) error {
 		return err
 	}
 	for _, arch := range arches {
-		if err := r.packAll(ctx, arch); err != nil {
-			return err
-		}
-	}
-	return r.tooz(ctx)
-}
-
-// packAll makes the packages of an architecture.
-func (r *release) packAll(ctx context.Context, arch string) error {
-	for _, p := range programs() {
-		for _, format := range []string{"deb", "rpm"} {
-			if err := r.pack(ctx, p, arch, format); err != nil {
-				return err
+		for _, p := range programs() {
+			for _, format := range []string{"deb", "rpm"} {
+				if err := r.pack(ctx, p, arch, format); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return nil
+	return r.tooz(ctx)
 }
 
 // list names what was built and how large it is, and refuses what is too large.

@@ -97,25 +97,22 @@ func programs() []program {
 // binaries builds the programs for an architecture, once.
 func (r *release) binaries(ctx context.Context, arch string) error {
 	for _, p := range programs() {
-		if err := r.binary(ctx, arch, p); err != nil {
+		path := r.path(arch, p.name)
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		// buildvcs: the version names the commit. A traceback needs neither symbols nor
+		// DWARF; both would double the package.
+		_, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
+			"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, p.source)
+		if err == nil {
+			err = bounded(path, p.most)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (r *release) binary(ctx context.Context, arch string, p program) error {
-	path := r.path(arch, p.name)
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	// buildvcs: the version names the commit. A traceback needs neither symbols nor
-	// DWARF; both would double the package.
-	if _, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
-		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, p.source); err != nil {
-		return err
-	}
-	return bounded(path, p.most)
 }
 
 // identify learns from the binaries that run here which version they are, and what
