@@ -6,12 +6,9 @@ import "time"
 // itself: an order may take weeks.
 const expiryWarning = 30 * 24 * time.Hour
 
-func judgeCertificates(hosts []Facts) []Finding {
-	var out []Finding
-	for _, f := range hosts {
-		for _, c := range f.Certificates {
-			out = append(out, f.age(c)...)
-		}
+func judgeCertificates(f Facts) (out []Finding) {
+	for _, c := range f.Certificates {
+		out = append(out, f.age(c)...)
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func Checks() []Check {
 			judgeFilter},
 		{"dhcp",
 			"A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface; and a server that answers before the filter is there.",
-			judgeDHCP},
+			alone(judgeDHCP)},
 		{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.",
 			judgePools},
 		{"raw-dhcp", "DHCP servers that read raw sockets, which no rule of a firewall stops: machines boot past the filter.",
@@ -41,11 +41,11 @@ func Checks() []Check {
 		{"ports",
 			"Ports of peers that another peer cannot reach: the peers' port, gossip, the API; cuts in one direction with that direction.",
 			judgePorts},
-		{"disk", "The disk of the data directory: space, ballast, and how long it takes to have a write.", judgeDisk},
-		{"clock", "Wall clocks that differ between hosts, and a clock that nothing keeps right.", judgeClock},
+		{"disk", "The disk of the data directory: space, ballast, and how long it takes to have a write.", alone(judgeDisk)},
+		{"clock", "Wall clocks that differ between hosts, and a clock that nothing keeps right.", alone(judgeClock)},
 		{"limits",
 			"Limits of the peer's unit that are too small (memory, processor, threads, open files), and paths without which it does not start.",
-			judgeLimits},
+			alone(judgeLimits)},
 		{"services",
 			"Ironic, Keystone, the API servers of haconfig and the receivers of events: reached from every host, with credentials that are taken, and of one version.",
 			judgeServices},
@@ -53,10 +53,20 @@ func Checks() []Check {
 			"A configuration that waits for clients of ironic-inspector where Ironic inspects, and the reverse; a ramdisk that reports at the other's path.",
 			judgeInspection},
 		{"kubernetes", "Rights that failover lacks in a Kubernetes cluster, of those that 'trivet failover manifest' gives.",
-			judgeRights},
+			alone(judgeRights)},
 		{"certificates", "Certificates that end, have ended, or were not renewed: of peers, their CA, the API.",
-			judgeCertificates},
+			alone(judgeCertificates)},
 		{"versions", "Peers that run different versions, and who holds the version of the log back.", judgeBuilds},
+	}
+}
+
+// alone judges each host by itself.
+func alone(judge func(f Facts) []Finding) func(hosts []Facts) []Finding {
+	return func(hosts []Facts) (out []Finding) {
+		for _, f := range hosts {
+			out = append(out, judge(f)...)
+		}
+		return out
 	}
 }
 

@@ -20,37 +20,34 @@ type Unit struct {
 	Enabled string `json:"enabled"` // enabled, disabled, masked, …; "" if it is not there
 }
 
-// judgeDHCP looks at hosts that filter DHCP: each may lead, and then it alone
+// judgeDHCP looks at a host that filters DHCP: it may lead, and then it alone
 // answers machines.
-func judgeDHCP(hosts []Facts) []Finding {
-	var out []Finding
-	for _, f := range hosts {
-		out = append(out, earlyServers(f)...)
-		switch {
-		case f.Plan.Driver == noop:
-		case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
-			out = append(out, takenPort(f))
-		case !f.DHCP.Listening:
-			out = append(out, f.noServer())
-		case f.DHCP.Unit.wanted():
-			out = append(out, newFinding(Warning, f,
-				[]string{"ss -lunp   # as root: names the program; stop it unless it serves the machines that boot here",
-					"systemctl restart dnsmasq"},
-				"%s is stopped (%s), and UDP port 67 belongs to another program: how it is configured, is not looked at",
-				unitDnsmasq, f.DHCP.Unit.Active))
-		case f.DHCP.Program != "" && f.DHCP.Program != "dnsmasq":
-			by := f.DHCP.Program
-			if first := f.DHCP.Taken; len(first) > 0 && first[0].Port == 67 {
-				by = first[0].By
-			}
-			out = append(out, newFinding(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", by))
-		default:
-			if u := f.DHCP.Unit; u != nil && u.Active == "active" && u.Enabled == "disabled" { // it was started by hand
-				out = append(out, newFinding(Warning, f, []string{"systemctl enable dnsmasq"},
-					"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq))
-			}
-			out = append(out, f.unserved()...)
+func judgeDHCP(f Facts) (out []Finding) {
+	out = append(out, earlyServers(f)...)
+	switch {
+	case f.Plan.Driver == noop:
+	case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
+		out = append(out, takenPort(f))
+	case !f.DHCP.Listening:
+		out = append(out, f.noServer())
+	case f.DHCP.Unit.wanted():
+		out = append(out, newFinding(Warning, f,
+			[]string{"ss -lunp   # as root: names the program; stop it unless it serves the machines that boot here",
+				"systemctl restart dnsmasq"},
+			"%s is stopped (%s), and UDP port 67 belongs to another program: how it is configured, is not looked at",
+			unitDnsmasq, f.DHCP.Unit.Active))
+	case f.DHCP.Program != "" && f.DHCP.Program != "dnsmasq":
+		by := f.DHCP.Program
+		if first := f.DHCP.Taken; len(first) > 0 && first[0].Port == 67 {
+			by = first[0].By
 		}
+		out = append(out, newFinding(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", by))
+	default:
+		if u := f.DHCP.Unit; u != nil && u.Active == "active" && u.Enabled == "disabled" { // it was started by hand
+			out = append(out, newFinding(Warning, f, []string{"systemctl enable dnsmasq"},
+				"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq))
+		}
+		out = append(out, f.unserved()...)
 	}
 	return out
 }

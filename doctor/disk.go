@@ -10,13 +10,9 @@ import (
 // fewInodes is how many files must fit still: a snapshot takes a few.
 const fewInodes = 100
 
-func judgeDisk(hosts []Facts) []Finding {
-	var out []Finding
-	for _, f := range hosts {
-		out = slices.Concat(out, f.space(), f.slow("one small file in the data directory", f.Disk.Probe),
-			f.slow("the log, of late", f.Disk.Log))
-	}
-	return out
+func judgeDisk(f Facts) []Finding {
+	return slices.Concat(f.space(), f.slow("one small file in the data directory", f.Disk.Probe),
+		f.slow("the log, of late", f.Disk.Log))
 }
 
 func (f Facts) space() []Finding {

@@ -13,46 +13,43 @@ const (
 	near          = 85
 )
 
-func judgeLimits(hosts []Facts) []Finding {
-	var out []Finding
-	for _, f := range hosts {
-		l := f.Limits
-		for _, path := range l.Needs {
-			out = append(out, newFinding(Warning, f,
-				[]string{"systemctl cat trivet   # and in the drop-in that has it write:", "ReadWritePaths=-" + path,
-					"systemctl daemon-reload"},
-				"systemd does not start its peer while %s is away: ReadWritePaths= of trivet.service names it without '-'",
-				path))
-		}
-		if l.CPUWeight > 0 && l.CPUWeight < leastWeight {
-			remedy := []string{"systemctl edit trivet   # and write:", "[Service]", "CPUWeight=500", "systemctl restart trivet",
-				"# in a container: podman or docker run --cpu-shares 13100"}
-			out = append(out, newFinding(Warning, f, remedy,
-				"its peer's control group has a processor weight of %d, the packaged unit's is %d: when other programs want all processors, votes and heartbeats come late, and leadership moves",
-				l.CPUWeight, leastWeight))
-		}
-		for _, r := range []struct {
-			what, key, value   string
-			limit, used, least uint64
-			unit               string
-			shown              uint64
-		}{
-			{"memory", "MemoryMax", "2G", l.Memory, l.MemoryUsed, leastMemory, "MiB", 1 << 20},
-			{"threads", "TasksMax", "4096", l.Tasks, l.TasksUsed, leastTasks, "", 1},
-			{"processor", "CPUQuota", "200%", l.MilliCPU, 0, leastMilliCPU, "thousandths of a core", 1},
-			{"open files", "LimitNOFILE", "65536", l.Files, l.FilesUsed, leastFiles, "", 1},
-		} {
-			remedy := []string{"systemctl edit trivet   # and write:", "[Service]", r.key + "=" + r.value,
-				"systemctl restart trivet"}
-			switch {
-			case r.limit == 0:
-			case r.limit < r.least:
-				out = append(out, newFinding(Warning, f, remedy, "its peer may have %s of %s%s; it needs %s",
-					amount(r.limit/r.shown, r.unit), r.what, l.groupNamed(r.key), amount(r.least/r.shown, r.unit)))
-			case r.used*100 > r.limit*near:
-				out = append(out, newFinding(Warning, f, remedy, "its peer has %s of %s and may have %s%s",
-					amount(r.used/r.shown, r.unit), r.what, amount(r.limit/r.shown, r.unit), l.groupNamed(r.key)))
-			}
+func judgeLimits(f Facts) (out []Finding) {
+	l := f.Limits
+	for _, path := range l.Needs {
+		out = append(out, newFinding(Warning, f,
+			[]string{"systemctl cat trivet   # and in the drop-in that has it write:", "ReadWritePaths=-" + path,
+				"systemctl daemon-reload"},
+			"systemd does not start its peer while %s is away: ReadWritePaths= of trivet.service names it without '-'",
+			path))
+	}
+	if l.CPUWeight > 0 && l.CPUWeight < leastWeight {
+		remedy := []string{"systemctl edit trivet   # and write:", "[Service]", "CPUWeight=500", "systemctl restart trivet",
+			"# in a container: podman or docker run --cpu-shares 13100"}
+		out = append(out, newFinding(Warning, f, remedy,
+			"its peer's control group has a processor weight of %d, the packaged unit's is %d: when other programs want all processors, votes and heartbeats come late, and leadership moves",
+			l.CPUWeight, leastWeight))
+	}
+	for _, r := range []struct {
+		what, key, value   string
+		limit, used, least uint64
+		unit               string
+		shown              uint64
+	}{
+		{"memory", "MemoryMax", "2G", l.Memory, l.MemoryUsed, leastMemory, "MiB", 1 << 20},
+		{"threads", "TasksMax", "4096", l.Tasks, l.TasksUsed, leastTasks, "", 1},
+		{"processor", "CPUQuota", "200%", l.MilliCPU, 0, leastMilliCPU, "thousandths of a core", 1},
+		{"open files", "LimitNOFILE", "65536", l.Files, l.FilesUsed, leastFiles, "", 1},
+	} {
+		remedy := []string{"systemctl edit trivet   # and write:", "[Service]", r.key + "=" + r.value,
+			"systemctl restart trivet"}
+		switch {
+		case r.limit == 0:
+		case r.limit < r.least:
+			out = append(out, newFinding(Warning, f, remedy, "its peer may have %s of %s%s; it needs %s",
+				amount(r.limit/r.shown, r.unit), r.what, l.groupNamed(r.key), amount(r.least/r.shown, r.unit)))
+		case r.used*100 > r.limit*near:
+			out = append(out, newFinding(Warning, f, remedy, "its peer has %s of %s and may have %s%s",
+				amount(r.used/r.shown, r.unit), r.what, amount(r.limit/r.shown, r.unit), l.groupNamed(r.key)))
 		}
 	}
 	return out

@@ -21,7 +21,15 @@ const commandLimit = 3 * time.Second
 // those of any program.
 func (g *gathering) rules(ctx context.Context) {
 	filter := &g.facts.Filter
-	for _, command := range saveCommands() {
+	var commands []string // those of both back ends, where they are told apart
+	for _, base := range []string{"iptables", "ip6tables"} {
+		both := []string{base + "-nft-save", base + "-legacy-save"}
+		if !slices.ContainsFunc(both, func(name string) bool { _, err := program.Find(name); return err == nil }) {
+			both = []string{base + "-save"}
+		}
+		commands = append(commands, both...)
+	}
+	for _, command := range commands {
 		text, err := g.list(ctx, command)
 		if err != nil {
 			continue // said
@@ -55,20 +63,6 @@ func (g *gathering) tables(text []byte) {
 			g.facts.Filter.AddressTables = append(g.facts.Filter.AddressTables, one.Table.Family+" "+one.Table.Name)
 		}
 	}
-}
-
-// saveCommands print the rules of iptables: those of both back ends, where they are told
-// apart.
-func saveCommands() []string {
-	var out []string
-	for _, base := range []string{"iptables", "ip6tables"} {
-		both := []string{base + "-nft-save", base + "-legacy-save"}
-		if !slices.ContainsFunc(both, func(name string) bool { _, err := program.Find(name); return err == nil }) {
-			both = []string{base + "-save"}
-		}
-		out = append(out, both...)
-	}
-	return out
 }
 
 // list runs a command. That it is not installed is no gap: then no program on this
