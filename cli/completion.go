@@ -46,7 +46,10 @@ func (p completion) completeArguments(c *cobra.Command) {
 		case len(words) > 0:
 			term.Complete(c, f.Name, words...)
 		case option.Interfaces():
-			term.CompleteWith(c, f.Name, p.bounded(hostInterfaces))
+			term.CompleteWith(c, f.Name, p.bounded(func(context.Context) []string {
+				all, _ := net.Interfaces() // none where that fails
+				return term.Each(all, func(i net.Interface) string { return i.Name })
+			}))
 		}
 	})
 	if !c.HasParent() {
@@ -106,16 +109,4 @@ func (p completion) peers(one func(api.Peer) string) completer {
 		}
 		return term.Each(rows, one)
 	}
-}
-
-// hostInterfaces lists the network interfaces of this host.
-func hostInterfaces(context.Context) (names []string) {
-	all, err := net.Interfaces()
-	if err != nil {
-		return nil
-	}
-	for _, i := range all {
-		names = append(names, i.Name)
-	}
-	return names
 }

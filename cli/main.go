@@ -104,7 +104,16 @@ func (p *program) root() *cobra.Command {
 	root.SetIn(p.In)
 	root.SetOut(p.Out) // before the completion commands are made, which keep it
 	root.SetErr(p.Err)
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return p.understood() }
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { // when words and flags were parsed
+		if !slices.Contains(term.Formats, p.Format) {
+			return term.Usage("-o %s: it is one of table, wide, json, yaml, name", p.Format)
+		}
+		if !slices.Contains(term.ColorModes, p.Color) {
+			return term.Usage("--color %s: it is one of %s", p.Color, strings.Join(term.ColorModes, ", "))
+		}
+		p.parsed = true
+		return nil
+	}
 	flags := root.PersistentFlags()
 	p.set = options.New(p.Terminal, flags)
 	p.peer = term.Chosen(p.set.Peer)
@@ -127,6 +136,12 @@ func (p *program) root() *cobra.Command {
 // addCommands adds every command to the group in which the help shows it.
 func (p *program) addCommands(root *cobra.Command) {
 	t, peer, set := p.Terminal, p.peer, p.set
+	version := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this binary and of the log entries it knows",
+		Example: "trivet version\ntrivet version -o json",
+		RunE:    func(*cobra.Command, []string) error { return p.printVersion() },
+	}
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -152,7 +167,7 @@ func (p *program) addCommands(root *cobra.Command) {
 				lease.Elector(t, set.APIServer, func() (*slog.Logger, func()) { return daemon.NewLog(t) })}},
 		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set)}},
 		{"debugging", "Debugging, and about this program:",
-			[]*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},
+			[]*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), version}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -174,16 +189,4 @@ func knownCommand(c *cobra.Command, args []string) error {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, ", or "))
 	}
 	return term.Fail(term.ExitUsage, hint, "unknown command %q", args[0])
-}
-
-// understood runs when words and flags were parsed.
-func (p *program) understood() error {
-	if !slices.Contains(term.Formats, p.Format) {
-		return term.Usage("-o %s: it is one of table, wide, json, yaml, name", p.Format)
-	}
-	if !slices.Contains(term.ColorModes, p.Color) {
-		return term.Usage("--color %s: it is one of %s", p.Color, strings.Join(term.ColorModes, ", "))
-	}
-	p.parsed = true
-	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -72,15 +70,6 @@ func versionOf(info *debug.BuildInfo, release string, released bool) string {
 		return release
 	}
 	return release + "+" + strings.Join(more, ".")
-}
-
-func (p *program) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of this binary and of the log entries it knows",
-		Example: "trivet version\ntrivet version -o json",
-		RunE:    func(*cobra.Command, []string) error { return p.printVersion() },
-	}
 }
 
 // printVersion is 'trivet version' and --version.

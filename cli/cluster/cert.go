@@ -15,12 +15,7 @@ import (
 
 // Cert is 'trivet cert'.
 func Cert(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	return term.Group("cert", "Certificates of peers and operators", certIssue(t, peer), certRevoke(t, peer),
-		certStatus(t, peer, set), certRenew(t, peer), certCA(t, set))
-}
-
-func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[admin.Credentials]{
+	issue := term.Verb[admin.Credentials]{
 		Use:   "issue-operator NAME",
 		Short: "Issue a certificate with which an operator may control the cluster through the peers' port",
 		Long: "Issue a certificate with which an operator may control the cluster through the peers' port, as through the socket.\n" +
@@ -35,6 +30,17 @@ func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {
 			})
 		},
 	}.Command(peer)
+	revoke := term.Verb[term.None]{
+		Use:   "revoke-operator NAME",
+		Short: "Void every certificate that was issued to an operator up to now",
+		Long: "Void every certificate that was issued to an operator up to now, also by older versions of trivet. A new one may be issued under the same name.\n" +
+			"Each peer refuses them as soon as it has this from the log; one that is cut off from the others does when it is back.",
+		Example: "trivet cert revoke-operator ann",
+		Method:  "DELETE", Path: "/v1/operators/{NAME}", Dry: t, Of: "operators",
+		Show: t.Said("what was issued to %s up to now is void"),
+	}.Command(peer)
+	return term.Group("cert", "Certificates of peers and operators", issue, revoke, certStatus(t, peer, set),
+		certRenew(t, peer), certCA(t, set))
 }
 
 func certCA(t *term.Terminal, set *options.Set) *cobra.Command {

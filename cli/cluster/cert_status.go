@@ -113,15 +113,3 @@ func certRenew(t *term.Terminal, peer term.Peer) *cobra.Command {
 		},
 	}.Command(peer)
 }
-
-func certRevoke(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[term.None]{
-		Use:   "revoke-operator NAME",
-		Short: "Void every certificate that was issued to an operator up to now",
-		Long: "Void every certificate that was issued to an operator up to now, also by older versions of trivet. A new one may be issued under the same name.\n" +
-			"Each peer refuses them as soon as it has this from the log; one that is cut off from the others does when it is back.",
-		Example: "trivet cert revoke-operator ann",
-		Method:  "DELETE", Path: "/v1/operators/{NAME}", Dry: t, Of: "operators",
-		Show: t.Said("what was issued to %s up to now is void"),
-	}.Command(peer)
-}

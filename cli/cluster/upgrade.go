@@ -23,12 +23,8 @@ func Upgrade(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return t.Show(s, func() error { return printUpgrade(t, s) })
 		},
 	}.Command(peer)
-	return term.Group("upgrade", "End an upgrade of all hosts; until then each may go back", status, finalize(t, peer))
-}
-
-func finalize(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var dry bool
-	c := term.Verb[admin.UpgradeState]{
+	finalize := term.Verb[admin.UpgradeState]{
 		Use:   "finalize",
 		Short: "Write the newest log version from now on: no host goes back after that",
 		Long: "Have every member announce the newest log version, which this host's program knows. From then on the log may hold what the version\n" +
@@ -49,8 +45,8 @@ func finalize(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return nil
 		},
 	}.Command(peer)
-	term.DryRunFlag(c, &dry)
-	return c
+	term.DryRunFlag(finalize, &dry)
+	return term.Group("upgrade", "End an upgrade of all hosts; until then each may go back", status, finalize)
 }
 
 // printUpgrade is the state of an upgrade for people.

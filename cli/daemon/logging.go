@@ -101,7 +101,10 @@ func (j *journal) framed(level slog.Level, line []byte) []byte {
 	if !j.systemd {
 		return line
 	}
-	return append([]byte(logs.Priority(level)), untimed(line)...)
+	if bytes.HasPrefix(line, []byte(slog.TimeKey+"=")) { // an object of JSON keeps its time
+		_, line, _ = bytes.Cut(line, []byte(" "))
+	}
+	return append([]byte(logs.Priority(level)), line...)
 }
 
 // lost is the line in the place of those that the stream did not take.
@@ -145,16 +148,6 @@ func (t talk) Write(text []byte) (int, error) {
 
 // Behind is for term, which asks whether this is a terminal.
 func (t talk) Behind() io.Writer { return t.w }
-
-// untimed takes the time off a line of text, which begins with it. An object of
-// JSON keeps it.
-func untimed(line []byte) []byte {
-	if !bytes.HasPrefix(line, []byte(slog.TimeKey+"=")) {
-		return line
-	}
-	_, rest, _ := bytes.Cut(line, []byte(" "))
-	return rest
-}
 
 // either formats text or JSON, as the journal says.
 type either struct {

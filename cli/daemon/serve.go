@@ -64,7 +64,9 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	signals := make(chan os.Signal, 4) // a stop, its repeat, and some SIGHUP; never closed
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	defer boundGarbage(t)()
+	if t.Variable("GOGC", "") == "" && t.Variable("GOMEMLIMIT", "") == "" { // else Go's variables bound the memory
+		defer app.BoundGarbage()()
+	}
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random,
 		Exit: func(code int, why error) { exitNow(t, exit, code, why) },
@@ -78,15 +80,6 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	d := &daemon{term: t, exit: exit, peer: peer, dir: dir, log: log, signals: signals, reloads: make(chan struct{}, 1)}
 	d.announce(conf)
 	return d.run(ctx)
-}
-
-// boundGarbage keeps the memory of a process that runs peers bounded, unless the
-// variables of Go's runtime say how.
-func boundGarbage(t *term.Terminal) (stop func()) {
-	if t.Variable("GOGC", "") != "" || t.Variable("GOMEMLIMIT", "") != "" {
-		return func() {}
-	}
-	return app.BoundGarbage()
 }
 
 // exitNow ends the process without stopping anything: it must not act any more.
@@ -116,8 +109,7 @@ func startError(err error, dir string) error {
 		return directoryDenied(err, dir)
 	}
 	err = local.DirError(err)
-	var known *term.Failure
-	if errors.As(err, &start) && !errors.As(err, &known) {
+	if _, known := errors.AsType[*term.Failure](err); !known && errors.As(err, &start) {
 		return term.Fail(term.ExitFailed,
 			"nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
 	}

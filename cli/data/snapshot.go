@@ -38,7 +38,15 @@ func Snapshot(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command
 		Short:   "Verify a snapshot and say what is in it; no secrets",
 		Long:    "Verify a snapshot file and say what is in it, without secrets. It asks no peer.",
 		Example: "trivet snapshot inspect /var/backups/trivet.snapshot",
-		RunE:    func(_ *cobra.Command, args []string) error { return inspectSnapshot(t, args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, state, err := openSnapshot(t, args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			out := contentOf(state.View())
+			return t.Show(out, out)
+		},
 	}
 	return term.Group("snapshot", "Save, restore, inspect and verify the whole state", save, restoreCommand(t, set),
 		inspect, verify)

@@ -29,16 +29,6 @@ func contentOf(v fsm.View) content {
 	}
 }
 
-func inspectSnapshot(t *term.Terminal, path string) error {
-	f, state, err := openSnapshot(t, path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	out := contentOf(state.View())
-	return t.Show(out, out)
-}
-
 // verdict is what verify says of one file.
 type verdict struct {
 	File    string   `json:"file"`

@@ -16,14 +16,7 @@ import (
 
 // Debug is 'trivet debug'.
 func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	return term.Group("debug", "Look into this peer",
-		bundleCommand(t, peer, set), profileCommand(t, peer),
-		term.Group("fsm", "The replicated state, as this peer has applied it", fsmCheck(t, peer), fsmDump(t, peer)),
-		settingCommands(t, peer))
-}
-
-func fsmCheck(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[admin.Check]{
+	check := term.Verb[admin.Check]{
 		Use:     "check",
 		Short:   "Verify the invariants and print the hash, which is equal on all peers at one index",
 		Example: "trivet debug fsm check",
@@ -40,10 +33,7 @@ func fsmCheck(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return err
 		},
 	}.Command(peer)
-}
-
-func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return &cobra.Command{
+	dump := &cobra.Command{
 		Use:     "dump",
 		Short:   "Print the state as JSON, without secrets",
 		Example: "trivet debug fsm dump > state.json",
@@ -53,6 +43,8 @@ func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return printAnswer(ctx, t, peer.Within(term.SnapshotLimit), "/v1/debug/dump", "dump")
 		},
 	}
+	return term.Group("debug", "Look into this peer", bundleCommand(t, peer, set), profileCommand(t, peer),
+		term.Group("fsm", "The replicated state, as this peer has applied it", check, dump), settingCommands(t, peer))
 }
 
 // printAnswer copies an answer of the peer to standard output; what names it in an error.

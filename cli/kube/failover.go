@@ -23,22 +23,19 @@ const historyShown = 50
 // Failover is 'trivet failover'.
 func Failover(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return term.Group("failover", "Kube nodes: who died, what is done about it, and why not",
-		failoverList(t, peer), failoverShow(t, peer), failoverHistory(t, peer), failoverSimulate(t, peer),
+		term.Verb[admin.Failover]{
+			Use:   "list",
+			Short: "List the kube nodes: what would be done about each, and why nothing is",
+			Long: "List the kube nodes as the leader sees them: how old their Leases are, how many peers their kubelets are silent to, what is done\n" +
+				"or would be, and why nothing is being done: the first reason, or with -o wide all of them.\n" +
+				"The peer here asks the leader.",
+			Example: "trivet failover list",
+			Method:  "GET", Path: "/v1/failover",
+			Show: func(f admin.Failover, _ []string) error { return printFailover(t, f) },
+		}.Command(peer),
+		failoverShow(t, peer), failoverHistory(t, peer), failoverSimulate(t, peer),
 		failoverPause(t, peer), failoverResume(t, peer), failoverRelease(t, peer), failoverTestFence(t, peer),
 		failoverManifest(t))
-}
-
-func failoverList(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[admin.Failover]{
-		Use:   "list",
-		Short: "List the kube nodes: what would be done about each, and why nothing is",
-		Long: "List the kube nodes as the leader sees them: how old their Leases are, how many peers their kubelets are silent to, what is done\n" +
-			"or would be, and why nothing is being done: the first reason, or with -o wide all of them.\n" +
-			"The peer here asks the leader.",
-		Example: "trivet failover list",
-		Method:  "GET", Path: "/v1/failover",
-		Show: func(f admin.Failover, _ []string) error { return printFailover(t, f) },
-	}.Command(peer)
 }
 
 func printFailover(t *term.Terminal, f admin.Failover) error {

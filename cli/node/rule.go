@@ -18,16 +18,7 @@ import (
 func Rule(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
-	c := term.Group("rule", "Import and list introspection rules", ruleImport(t, f), ruleList(t, f),
-		ofOriginal("rule show"), ofOriginal("rule delete"), ofOriginal("rule purge"))
-	c.Long = "Import and list introspection rules, through the API of any peer; 'baremetal introspection rule' shows and deletes them.\n" +
-		"A rule does something to a node in Ironic when the data of an introspection meets its conditions. Rules are applied in the order of their creation."
-	c.PersistentFlags().AddFlagSet(flags)
-	return c
-}
-
-func ruleList(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	return servers.Verb[[]client.RuleHead]{
+	list := servers.Verb[[]client.RuleHead]{
 		Use:     "list",
 		Short:   "List the rules in the order in which they are applied",
 		Example: "trivet rule list",
@@ -45,6 +36,12 @@ func ruleList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 			}))
 		},
 	}.Command(f)
+	c := term.Group("rule", "Import and list introspection rules", ruleImport(t, f), list,
+		ofOriginal("rule show"), ofOriginal("rule delete"), ofOriginal("rule purge"))
+	c.Long = "Import and list introspection rules, through the API of any peer; 'baremetal introspection rule' shows and deletes them.\n" +
+		"A rule does something to a node in Ironic when the data of an introspection meets its conditions. Rules are applied in the order of their creation."
+	c.PersistentFlags().AddFlagSet(flags)
+	return c
 }
 
 func shownText(text *string) string {

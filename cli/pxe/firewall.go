@@ -23,12 +23,7 @@ const closeLimit = 20 * time.Second
 
 // Firewall is 'trivet firewall'.
 func Firewall(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	return term.Group("firewall", "The PXE filter: who lets machines boot, and why", firewallShow(t, peer),
-		firewallExplain(t, peer), firewallHeard(t, peer), firewallClose(t, set))
-}
-
-func firewallShow(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[[]api.Firewall]{
+	show := term.Verb[[]api.Firewall]{
 		Use:   "show",
 		Short: "Show door, floating IP and rules of every peer; needs no quorum",
 		Long: "Show for every peer whether its door is open, who has the floating IP, and whether the rules in its kernel are those that\n" +
@@ -37,6 +32,18 @@ func firewallShow(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Method:  "GET", Path: "/v1/firewall", Others: true,
 		Show: func(rows []api.Firewall, _ []string) error { return printFirewalls(t, rows) },
 	}.Command(peer)
+	explain := term.Verb[[]api.Explanation]{
+		Use:   "explain NODE|MAC",
+		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
+		Long: "Say why a machine boots, or does not: every rule that its requests meet on each peer, in order, which one decides, and what that means.\n" +
+			"NODE is the UUID of a node, or its name in Ironic; then each of its MACs is explained. MAC is a hardware address, as in 52:54:00:12:34:56.\n" +
+			"Below it stands what was heard of the machine's newest boot, and why it has not called (docs/pxe.md#recorder).",
+		Example: "trivet firewall explain node-1\ntrivet firewall explain 52:54:00:ab:00:01",
+		Method:  "GET", Path: "/v1/firewall/explain/{NODE|MAC}", Others: true,
+		Show: func(rows []api.Explanation, _ []string) error { return printExplanations(t, rows) },
+	}.Command(peer)
+	return term.Group("firewall", "The PXE filter: who lets machines boot, and why", show, explain, firewallHeard(t, peer),
+		firewallClose(t, set))
 }
 
 func printFirewalls(t *term.Terminal, rows []api.Firewall) error {
@@ -49,16 +56,22 @@ func printFirewalls(t *term.Terminal, rows []api.Firewall) error {
 		if f.Error != "" {
 			return row{Peer: f.Peer}
 		}
-		door, rules, ports := "shut", rulesText(f), "never listed"
+		door, held, rules, ports := "shut", "no", rulesText(f), "never listed"
 		if f.Door.Open {
 			door = "open"
+		}
+		switch {
+		case f.Address.Address == "":
+			held = ""
+		case f.Address.Held:
+			held = "held"
 		}
 		if f.Ports.Complete {
 			ports = fmt.Sprintf("%d, %v old", f.Ports.Ports,
 				(time.Duration(f.Ports.AgeMS) * time.Millisecond).Round(time.Second))
 		}
 		return row{
-			f.Peer, f.Role, door, f.Door.Since, token(f), heldText(f), mark.BadIf(rules == rulesWrong, rules),
+			f.Peer, f.Role, door, f.Door.Since, token(f), held, mark.BadIf(rules == rulesWrong, rules),
 			ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow), ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny), ports,
 			f.Driver, f.Interface, term.YesNo(f.Rules.Actual.Pass), f.Rules.AsOf, fmt.Sprint(f.Rules.Drift),
 			fmt.Sprint(f.Door.Swaps), fmt.Sprint(f.Door.Lapses),
@@ -83,17 +96,6 @@ func token(f api.Firewall) string {
 		return ""
 	}
 	return f.Door.Token.String()
-}
-
-func heldText(f api.Firewall) string {
-	switch {
-	case f.Address.Address == "":
-		return ""
-	case f.Address.Held:
-		return "held"
-	default:
-		return "no"
-	}
 }
 
 // rulesWrong is shown for rules that another program changed, or that the kernel
@@ -160,19 +162,6 @@ func findings(f api.Firewall) []string {
 	}
 	say("test of the other hosts: ", f.SelfTest)
 	return out
-}
-
-func firewallExplain(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[[]api.Explanation]{
-		Use:   "explain NODE|MAC",
-		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
-		Long: "Say why a machine boots, or does not: every rule that its requests meet on each peer, in order, which one decides, and what that means.\n" +
-			"NODE is the UUID of a node, or its name in Ironic; then each of its MACs is explained. MAC is a hardware address, as in 52:54:00:12:34:56.\n" +
-			"Below it stands what was heard of the machine's newest boot, and why it has not called (docs/pxe.md#recorder).",
-		Example: "trivet firewall explain node-1\ntrivet firewall explain 52:54:00:ab:00:01",
-		Method:  "GET", Path: "/v1/firewall/explain/{NODE|MAC}", Others: true,
-		Show: func(rows []api.Explanation, _ []string) error { return printExplanations(t, rows) },
-	}.Command(peer)
 }
 
 func printExplanations(t *term.Terminal, rows []api.Explanation) error {

@@ -42,8 +42,7 @@ func convert(t *term.Terminal, file string) error {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
 	out, err := inspectorconf.Convert(inspectorconf.Input{File: file, Text: text, Hooks: hooks.Names()})
-	var problems config.Problems
-	if errors.As(err, &problems) {
+	if _, misread := errors.AsType[config.Problems](err); misread {
 		return &term.Failure{Code: term.ExitUsage, Err: err,
 			Hint: "nothing was written; mend the lines, which ironic-inspector would not read either"}
 	}

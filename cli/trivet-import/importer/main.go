@@ -33,8 +33,7 @@ func Run(ctx context.Context, t *term.Terminal, args []string) int {
 	root := Commands(t)
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
-	var f *term.Failure
-	if errors.As(err, &f) && f.Hint == term.GeneralHint {
+	if f, ok := errors.AsType[*term.Failure](err); ok && f.Hint == term.GeneralHint {
 		f.Hint = term.UsageHint(ran)
 	}
 	if err != nil {

@@ -50,10 +50,8 @@ func (c *converter) listening() {
 	defer c.tls()
 	address, at := name{"DEFAULT", "listen_address"}, name{"DEFAULT", "listen_port"}
 	host, _ := c.get(address)
-	text, _ := c.get(at)
-	port, f := asNumber(text)
-	if f != nil {
-		c.lose(at, loss{Lost, f.what, f.do})
+	port, ok := c.turned(at, asNumber)
+	if !ok {
 		return
 	}
 	host = strings.TrimSpace(host)
@@ -81,11 +79,7 @@ func (c *converter) listening() {
 // cluster's own certificate keeps the API encrypted.
 func (c *converter) tls() {
 	use := name{"DEFAULT", "use_ssl"}
-	text, _ := c.get(use)
-	on, f := asBool(text)
-	if f != nil {
-		c.lose(use, loss{Lost, f.what, f.do})
-	}
+	on, _ := c.turned(use, asBool)
 	cert, key := name{"ssl", "cert_file"}, name{"ssl", "key_file"}
 	certFile, _ := c.get(cert)
 	keyFile, _ := c.get(key)
@@ -252,11 +246,8 @@ func (c *converter) hostsDir(driver name) {
 // out: under deny_unknown_macs discovery never worked.
 func (c *converter) strangers() {
 	deny, hook := name{"pxe_filter", "deny_unknown_macs"}, name{"processing", "node_not_found_hook"}
-	text, _ := c.get(deny)
-	unknown, f := asBool(text)
-	if f != nil {
-		c.lose(deny, loss{Lost, f.what, f.do})
-	} else {
+	unknown, ok := c.turned(deny, asBool)
+	if ok {
 		c.set("firewall.deny_unknown_macs", unknown, deny)
 	}
 	switch text, _ := c.get(hook); {

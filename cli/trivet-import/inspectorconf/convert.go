@@ -64,8 +64,18 @@ func Convert(in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	c := newConverter(in, entries)
-	for _, o := range plainOptions() {
+	c := &converter{
+		in: in, source: source{file: make(map[name][]entry), presets: composedPresets()}, read: make(map[name]bool),
+		values: make(map[string]string), from: make(map[string]origin),
+	}
+	for _, e := range entries {
+		c.file[e.name] = append(c.file[e.name], e)
+	}
+	plain := plainOptions()
+	for _, o := range plain {
+		c.presets[o.name] = o.preset
+	}
+	for _, o := range plain { // which may refer to each other
 		c.carry(o)
 	}
 	c.compose()
@@ -79,32 +89,25 @@ func Convert(in Input) (Output, error) {
 	return Output{YAML: text, Left: c.left}, nil
 }
 
-func newConverter(in Input, entries []entry) *converter {
-	c := &converter{
-		in: in, source: source{file: make(map[name][]entry), presets: composedPresets()}, read: make(map[name]bool),
-		values: make(map[string]string), from: make(map[string]origin),
-	}
-	for _, o := range plainOptions() {
-		c.presets[o.name] = o.preset
-	}
-	for _, e := range entries {
-		c.file[e.name] = append(c.file[e.name], e)
-	}
-	return c
-}
-
 // carry takes one option over.
 func (c *converter) carry(o option) {
 	text, written := c.get(o.name)
 	if text == "" && !written {
 		return
 	}
-	value, f := o.turn(text)
-	if f != nil {
-		c.lose(o.name, loss{Lost, f.what, f.do})
-		return
+	if value, ok := c.turned(o.name, o.turn); ok {
+		c.set(o.to, value, o.name)
 	}
-	c.set(o.to, value, o.name)
+}
+
+// turned is an option's text in our words; where it has none it is lost.
+func (c *converter) turned(n name, turn turn) (value string, ok bool) {
+	text, _ := c.get(n)
+	value, f := turn(text)
+	if f != nil {
+		c.lose(n, loss{Lost, f.what, f.do})
+	}
+	return value, f == nil
 }
 
 // get returns the effective text of an option and whether the file writes it:

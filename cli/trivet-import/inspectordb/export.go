@@ -89,8 +89,7 @@ func (s *Source) record(ctx context.Context, n Node) (*record, error) {
 		r.Error = "ironic-inspector gave no reason"
 	}
 	data, err := s.Data(ctx, n.UUID)
-	var unreadable *DocumentError
-	if errors.As(err, &unreadable) {
+	if unreadable, ok := errors.AsType[*DocumentError](err); ok {
 		r.Unreadable = unreadable.Reason
 		return r, nil
 	}

@@ -226,8 +226,7 @@ func (s *Source) Data(ctx context.Context, node string) (out Data, err error) {
 		}
 		return nil
 	})
-	var refused *DocumentError
-	if err != nil && !errors.As(err, &refused) {
+	if _, refused := errors.AsType[*DocumentError](err); err != nil && !refused {
 		err = fmt.Errorf("read the data of node %s: %w", node, err)
 	}
 	return out, err
