@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cli/trivet-import/inspectordb"
 )
 
 // maxExportLine bounds a line of an export, in bytes: two documents of 8 MiB, and
@@ -21,14 +22,7 @@ const maxExportLine = 17 << 20
 // records.
 type export struct {
 	file *os.File
-	exportHeader
-}
-
-// exportHeader is the first line. What follows must be as much as it says.
-type exportHeader struct {
-	Database string `json:"ironic_inspector"`
-	Rules    int    `json:"rules"`
-	Records  int    `json:"records"`
+	inspectordb.Header
 }
 
 // exportLine is any other line.
@@ -64,7 +58,7 @@ func openExport(name string) (*export, error) {
 	}
 	e := &export{file: file}
 	lines := e.lines()
-	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &e.exportHeader) != nil || e.Database == "" {
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &e.Header) != nil || e.Database == "" {
 		err := term.Fail(term.ExitUsage, hint, "%s: its first line is not one of 'trivet-import database'", name)
 		return nil, errors.Join(err, file.Close())
 	}

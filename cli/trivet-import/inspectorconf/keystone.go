@@ -1,6 +1,7 @@
 package inspectorconf
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
@@ -80,9 +81,7 @@ func (c *converter) askKeystone() bool {
 		{"user_domain_name", []string{"user_domain_name", "default_domain_name"}},
 		{"project_domain_name", []string{"project_domain_name", "default_domain_name"}},
 	})
-	for ours, f := range c.clientTLS(authtoken) {
-		values[ours] = f
-	}
+	maps.Copy(values, c.clientTLS(authtoken))
 	cache := name{authtoken, "token_cache_time"}
 	if text, written := c.get(cache); written {
 		if seconds, f := asSeconds(text); f == nil && !strings.HasPrefix(seconds, "-") { // less than 0: none is kept

@@ -1,7 +1,7 @@
 package inspectorconf
 
 import (
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,10 +22,6 @@ const (
 // plainOptions lists those that are carried over one by one. What several of
 // them say together stands in compose.go.
 func plainOptions() []option {
-	return slices.Concat(serviceOptions(), processingOptions(), hookOptions())
-}
-
-func serviceOptions() []option {
 	return []option{
 		{name{"DEFAULT", "timeout"}, "3600", "inspection.timeout", orNever(longestInspection)},
 		{name{"DEFAULT", "clean_up_period"}, "60", "inspection.clean_up_period", orNever(longestCleanUp)},
@@ -40,11 +36,6 @@ func serviceOptions() []option {
 		{name{"pxe_filter", "sync_period"}, "15", "firewall.sync_period", asSeconds},
 		{name{"healthcheck", "enabled"}, "false", "api.healthcheck", asBool},
 		{name{"DEFAULT", "debug"}, "false", "log.level", asLogLevel},
-	}
-}
-
-func processingOptions() []option {
-	return []option{
 		{name{"processing", "add_ports"}, "pxe", "inspection.processing.add_ports", asText},
 		{name{"processing", "keep_ports"}, "all", "inspection.processing.keep_ports", asText},
 		{name{"processing", "overwrite_existing"}, "true", "inspection.processing.overwrite_existing", asBool},
@@ -57,11 +48,6 @@ func processingOptions() []option {
 		{name{"processing", "ramdisk_logs_dir"}, "", "inspection.processing.ramdisk_logs_dir", asText},
 		{name{"processing", "ramdisk_logs_filename_format"}, "{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz",
 			"inspection.processing.ramdisk_logs_filename_format", asText},
-	}
-}
-
-func hookOptions() []option {
-	return []option{
 		{name{"capabilities", "boot_mode"}, "false", "inspection.capabilities.boot_mode", asBool},
 		{name{"capabilities", "cpu_flags"},
 			"vmx:cpu_vt,svm:cpu_vt,aes:cpu_aes,pse:cpu_hugepages,pdpe1gb:cpu_hugepages_1g,smx:cpu_txt",
@@ -156,80 +142,66 @@ func lostSections() map[string]loss {
 func lostOptions() map[name]loss {
 	logging := loss{Changed, "Trivet writes its log to standard error, which is the journal's affair",
 		"see 'trivet serve --help'"}
-	broker := lostSections()["oslo_messaging_rabbit"]
-	server := loss{NotNeeded, "has no counterpart: that is how the original's web server is tuned", ""}
-	systemd := loss{Changed, "Trivet starts and stops no dnsmasq: it runs all the time, and the kernel keeps the door",
-		"'systemctl enable dnsmasq'; it starts after trivet-firewall"}
-	lost := map[name]loss{
-		{"DEFAULT", "host"}: {Changed, "every peer has a name of its own",
-			"write name where the host's name will not do"},
-		{"DEFAULT", "listen_unix_socket"}: {Lost, "Trivet's API has a port alone",
-			"let the proxy in front of it use api.listen"},
-		{"DEFAULT", "listen_unix_socket_mode"}: {Lost, "Trivet's API has a port alone",
-			"let the proxy in front of it use api.listen"},
-		{"DEFAULT", "leader_election_interval"}: {NotNeeded,
-			"a leader is elected when the last one is gone, not from time to time", "see raft.timing"},
-		{"DEFAULT", "max_concurrency"}: {Changed, "counts the original's green threads",
-			"see inspection.workers"},
-		{"DEFAULT", "rootwrap_config"}: {NotNeeded, "Trivet needs no helper to become root", ""},
-		{"DEFAULT", "standalone"}:      {NotNeeded, "Trivet is always several peers", ""},
-		{"DEFAULT", "enable_mdns"}:     lostSections()["mdns"],
-		{"pxe_filter", "driver"}:       {Changed, "is not known", "see firewall.driver"},
-		{"firewall", "manage_firewall"}: {Changed,
+	before2018 := "releases before 2018 had this option; it is not carried over"
+	unhonoured := "the original has not honoured it for years"
+	lost := make(map[name]loss)
+	for _, r := range []struct {
+		section, keys string
+		loss
+	}{
+		{"DEFAULT", "host", loss{Changed, "every peer has a name of its own",
+			"write name where the host's name will not do"}},
+		{"DEFAULT", "listen_unix_socket listen_unix_socket_mode", loss{Lost, "Trivet's API has a port alone",
+			"let the proxy in front of it use api.listen"}},
+		{"DEFAULT", "leader_election_interval", loss{NotNeeded,
+			"a leader is elected when the last one is gone, not from time to time", "see raft.timing"}},
+		{"DEFAULT", "max_concurrency", loss{Changed, "counts the original's green threads", "see inspection.workers"}},
+		{"DEFAULT", "rootwrap_config", loss{NotNeeded, "Trivet needs no helper to become root", ""}},
+		{"DEFAULT", "standalone", loss{NotNeeded, "Trivet is always several peers", ""}},
+		{"DEFAULT", "enable_mdns", lostSections()["mdns"]},
+		{"DEFAULT", `log_file log_dir logfile logdir log_config log_config_append log_date_format watch_log_file use_syslog
+			use_journal syslog_log_facility use_json use_stderr use_eventlog verbose log_rotate_interval
+			log_rotate_interval_type max_logfile_count max_logfile_size_mb log_rotation_type logging_context_format_string
+			logging_default_format_string logging_debug_format_suffix logging_exception_prefix logging_user_identity_format
+			default_log_levels publish_errors instance_format instance_uuid_format rate_limit_interval rate_limit_burst
+			rate_limit_except_level fatal_deprecations log_options`, logging},
+		{"DEFAULT", `rpc_conn_pool_size conn_pool_min_size conn_pool_ttl executor_thread_pool_size rpc_response_timeout
+			transport_url control_exchange rpc_ping_enabled`, lostSections()["oslo_messaging_rabbit"]},
+		{"DEFAULT", `backdoor_port backdoor_socket graceful_shutdown_timeout api_paste_config wsgi_log_format tcp_keepidle
+			wsgi_default_pool_size max_header_line wsgi_keep_alive client_socket_timeout wsgi_server_debug`,
+			loss{NotNeeded, "has no counterpart: that is how the original's web server is tuned", ""}},
+		{"pxe_filter", "driver", loss{Changed, "is not known", "see firewall.driver"}},
+		{"firewall", "manage_firewall", loss{Changed,
 			"releases before 2018 had this option; true is what Trivet does, with firewall.driver auto",
-			"for false, where nothing is to be filtered, write firewall.driver: noop"},
-		{"firewall", "dnsmasq_interface"}: {Changed,
-			"releases before 2018 had this option; it is not carried over", "write its value as firewall.interface"},
-		{"firewall", "firewall_update_period"}: {Changed,
-			"releases before 2018 had this option; it is not carried over", "see firewall.sync_period"},
-		{"iptables", "firewall_chain"}: {Changed, "the name of Trivet's rules is fixed", ""},
-		{"iptables", "ethoib_interfaces"}: {Lost,
+			"for false, where nothing is to be filtered, write firewall.driver: noop"}},
+		{"firewall", "dnsmasq_interface", loss{Changed, before2018, "write its value as firewall.interface"}},
+		{"firewall", "firewall_update_period", loss{Changed, before2018, "see firewall.sync_period"}},
+		{"iptables", "firewall_chain", loss{Changed, "the name of Trivet's rules is fixed", ""}},
+		{"iptables", "ethoib_interfaces", loss{Lost,
 			"Trivet does not filter Ethernet over InfiniBand by the gateway's MACs: the kernel's driver for it is gone",
-			"machines behind such a gateway are unknown ones: see firewall.deny_unknown_macs"},
-		{"iptables", "ip_version"}: {NotNeeded, "Trivet filters IPv4 and IPv6", ""},
-		{"dnsmasq_pxe_filter", "purge_dhcp_hostsdir"}: {NotNeeded,
-			"the unit trivet-firewall purges before dnsmasq starts, always", ""},
-		{"dnsmasq_pxe_filter", "dnsmasq_start_command"}: systemd,
-		{"dnsmasq_pxe_filter", "dnsmasq_stop_command"}:  systemd,
-		{"ironic", "max_retries"}: {NotNeeded, "the original has not honoured it for years",
-			"see ironic.retries"},
-		{"ironic", "retry_interval"}: {NotNeeded, "the original has not honoured it for years",
-			"see ironic.retry_interval"},
-		{"ironic", "valid_interfaces"}: {Changed,
+			"machines behind such a gateway are unknown ones: see firewall.deny_unknown_macs"}},
+		{"iptables", "ip_version", loss{NotNeeded, "Trivet filters IPv4 and IPv6", ""}},
+		{"dnsmasq_pxe_filter", "purge_dhcp_hostsdir", loss{NotNeeded,
+			"the unit trivet-firewall purges before dnsmasq starts, always", ""}},
+		{"dnsmasq_pxe_filter", "dnsmasq_start_command dnsmasq_stop_command", loss{Changed,
+			"Trivet starts and stops no dnsmasq: it runs all the time, and the kernel keeps the door",
+			"'systemctl enable dnsmasq'; it starts after trivet-firewall"}},
+		{"ironic", "max_retries", loss{NotNeeded, unhonoured, "see ironic.retries"}},
+		{"ironic", "retry_interval", loss{NotNeeded, unhonoured, "see ironic.retry_interval"}},
+		{"ironic", "valid_interfaces os_endpoint_type", loss{Changed,
 			"of Keystone's catalogue Trivet takes the internal endpoint, else the public one",
-			"write ironic.endpoint for another"},
-		{"ironic", "os_endpoint_type"}: {Changed,
-			"of Keystone's catalogue Trivet takes the internal endpoint, else the public one",
-			"write ironic.endpoint for another"},
-	}
-	for _, key := range []string{"log_file", "log_dir", "logfile", "logdir", "log_config", "log_config_append",
-		"log_date_format", "watch_log_file", "use_syslog", "use_journal", "syslog_log_facility", "use_json", "use_stderr",
-		"use_eventlog", "verbose",
-		"log_rotate_interval", "log_rotate_interval_type", "max_logfile_count", "max_logfile_size_mb", "log_rotation_type",
-		"logging_context_format_string", "logging_default_format_string",
-		"logging_debug_format_suffix", "logging_exception_prefix", "logging_user_identity_format", "default_log_levels",
-		"publish_errors", "instance_format", "instance_uuid_format", "rate_limit_interval",
-		"rate_limit_burst", "rate_limit_except_level", "fatal_deprecations", "log_options"} {
-		lost[name{"DEFAULT", key}] = logging
-	}
-	for _, key := range []string{"rpc_conn_pool_size", "conn_pool_min_size", "conn_pool_ttl", "executor_thread_pool_size",
-		"rpc_response_timeout", "transport_url", "control_exchange", "rpc_ping_enabled"} {
-		lost[name{"DEFAULT", key}] = broker
-	}
-	for _, key := range []string{"backdoor_port", "backdoor_socket", "graceful_shutdown_timeout", "api_paste_config",
-		"wsgi_log_format", "tcp_keepidle", "wsgi_default_pool_size", "max_header_line", "wsgi_keep_alive",
-		"client_socket_timeout", "wsgi_server_debug"} {
-		lost[name{"DEFAULT", key}] = server
-	}
-	for _, key := range []string{"user_id", "user_domain_id", "project_id", "tenant_id", "project_domain_id", "domain_id",
-		"domain_name", "default_domain_id", "trust_id", "system_scope"} {
-		lost[name{"ironic", key}] = loss{Changed,
-			"Trivet names users, projects and domains at Keystone by name, and asks for a project", "see ironic.project_name"}
-	}
-	for _, key := range []string{"collect_timing", "split_loggers", "min_version", "max_version", "version",
-		"service_name", "service_type", "os_service_type", "connect_retries", "connect_retry_delay", "status_code_retries",
-		"status_code_retry_delay", "auth_section"} {
-		lost[name{"ironic", key}] = loss{Changed, "has no counterpart", "see the section ironic of 'trivet config template'"}
+			"write ironic.endpoint for another"}},
+		{"ironic", `user_id user_domain_id project_id tenant_id project_domain_id domain_id domain_name default_domain_id
+			trust_id system_scope`, loss{Changed,
+			"Trivet names users, projects and domains at Keystone by name, and asks for a project",
+			"see ironic.project_name"}},
+		{"ironic", `collect_timing split_loggers min_version max_version version service_name service_type os_service_type
+			connect_retries connect_retry_delay status_code_retries status_code_retry_delay auth_section`,
+			loss{Changed, "has no counterpart", "see the section ironic of 'trivet config template'"}},
+	} {
+		for key := range strings.FieldsSeq(r.keys) {
+			lost[name{r.section, key}] = r.loss
+		}
 	}
 	return lost
 }

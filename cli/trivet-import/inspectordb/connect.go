@@ -91,7 +91,7 @@ func (a address) mysql() (*sql.DB, dialect, error) {
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectLimit, queryLimit, connectLimit
 	c.Logger = &mysql.NopLogger{} // what it says is in the errors, too
 	c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(a.host, "localhost"), strconv.Itoa(int(cmp.Or(a.port, 3306))))
-	if socket := a.option("unix_socket"); socket != "" {
+	if socket := a.options.Get("unix_socket"); socket != "" {
 		c.Net, c.Addr = "unix", socket
 	}
 	var err error
@@ -107,7 +107,7 @@ func (a address) mysql() (*sql.DB, dialect, error) {
 
 // tls returns nil when no option asks for it.
 func (a address) tls() (*tls.Config, error) {
-	ca, cert, key := a.option("ssl_ca"), a.option("ssl_cert"), a.option("ssl_key")
+	ca, cert, key := a.options.Get("ssl_ca"), a.options.Get("ssl_cert"), a.options.Get("ssl_key")
 	if ca == "" && cert == "" && key == "" {
 		return nil, nil
 	}
@@ -143,14 +143,14 @@ func (a address) postgresql() (*sql.DB, dialect, error) {
 		return nil, d, err
 	}
 	words := map[string]string{"user": a.user, "dbname": a.database, "host": a.host, "default_transaction_read_only": "on"}
-	if socket := a.option("host"); socket != "" {
+	if socket := a.options.Get("host"); socket != "" {
 		words["host"] = socket
 	}
 	if a.port != 0 {
 		words["port"] = strconv.Itoa(int(a.port))
 	}
 	for _, name := range passed {
-		words[name] = a.option(name)
+		words[name] = a.options.Get(name)
 	}
 	c, err := pgx.ParseConfig(settings(words))
 	if err != nil {

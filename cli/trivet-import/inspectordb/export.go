@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// header is the first line of an export: what was read, and how many lines of each
+// Header is the first line of an export: what was read, and how many lines of each
 // kind follow, so that an export that was cut off is noticed.
-type header struct {
+type Header struct {
 	Database string `json:"ironic_inspector"`
 	Rules    int    `json:"rules"`
 	Records  int    `json:"records"`
@@ -55,7 +55,7 @@ func Export(ctx context.Context, url string, w io.Writer) (err error) {
 	}
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	if err := out.Encode(header{s.String(), len(rules), total}); err != nil {
+	if err := out.Encode(Header{s.String(), len(rules), total}); err != nil {
 		return fmt.Errorf("write the export: %w", err)
 	}
 	for _, r := range rules {

@@ -109,9 +109,6 @@ func unescape(what, text string) (string, error) {
 	return plain, nil
 }
 
-// option returns an option's value, "" if it is not given.
-func (a address) option(name string) string { return a.options.Get(name) }
-
 // knows refuses options that are not in the list: one that is passed over may
 // have been what keeps a connection private.
 func (a address) knows(names ...string) error {
