@@ -23,9 +23,9 @@ func HAConfig(t *term.Terminal, set *options.Set) *cobra.Command {
 
 // manifestFlags are those of 'haconfig manifest', as they are written.
 type manifestFlags struct {
-	cluster, via, address, listen, namespace, registration, service, prefix string
-	exclude                                                                 []string
-	annotates, budgets, policy                                              bool
+	kube.ManifestOptions
+	port   string
+	policy bool
 }
 
 func haconfigManifest(t *term.Terminal, set *options.Set) *cobra.Command {
@@ -45,24 +45,24 @@ func haconfigManifest(t *term.Terminal, set *options.Set) *cobra.Command {
 			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -\n" +
 			"  trivet haconfig manifest --policy | kubectl apply -f -",
 	}
-	c.Flags().StringVar(&f.cluster, "cluster", "",
+	c.Flags().StringVar(&f.Cluster, "cluster", "",
 		"name of the cluster, as in haconfig.kubeconfigs; it may be missing where there is one alone")
-	c.Flags().StringVar(&f.via, "via", "",
+	c.Flags().StringVar(&f.Via, "via", "",
 		"how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
 	term.Complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
-	c.Flags().StringVar(&f.address, "address", "", "with floating-ip: the address, as floating_ip.address")
-	c.Flags().StringVar(&f.listen, "port", "9443", "that of haconfig.listen")
-	c.Flags().StringVar(&f.namespace, "namespace", "trivet",
+	c.Flags().StringVar(&f.Address, "address", "", "with floating-ip: the address, as floating_ip.address")
+	c.Flags().StringVar(&f.port, "port", "9443", "that of haconfig.listen")
+	c.Flags().StringVar(&f.Namespace, "namespace", "trivet",
 		"of the service account and the Service, as haconfig.namespace")
-	c.Flags().StringVar(&f.registration, "registration", "trivet-haconfig",
+	c.Flags().StringVar(&f.Registration, "registration", "trivet-haconfig",
 		"name of the MutatingWebhookConfiguration, as haconfig.registration")
-	c.Flags().StringVar(&f.service, "service", "trivet-haconfig", "name of the Service, as haconfig.service")
-	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix,
+	c.Flags().StringVar(&f.Service, "service", "trivet-haconfig", "name of the Service, as haconfig.service")
+	c.Flags().StringVar(&f.Names.Prefix, "prefix", haconfig.DefaultPrefix,
 		"how labels and annotations begin, as haconfig.prefix")
-	c.Flags().StringSliceVar(&f.exclude, "exclude", nil,
+	c.Flags().StringSliceVar(&f.Exclude, "exclude", nil,
 		"namespaces that are never looked after, besides those of peers and kubelets")
-	c.Flags().BoolVar(&f.annotates, "namespaces", false, "with the rights that haconfig.namespaces needs")
-	c.Flags().BoolVar(&f.budgets, "disruption-budgets", false, "with the rights that haconfig.disruption_budgets needs")
+	c.Flags().BoolVar(&f.Annotates, "namespaces", false, "with the rights that haconfig.namespaces needs")
+	c.Flags().BoolVar(&f.Budgets, "disruption-budgets", false, "with the rights that haconfig.disruption_budgets needs")
 	c.Flags().BoolVar(&f.policy, "policy", false, "print admission policies, which need no peer")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		text, err := f.print(c, set)
@@ -98,53 +98,47 @@ func (f manifestFlags) print(c *cobra.Command, set *options.Set) (string, error)
 		return "", err
 	}
 	if !c.Flags().Changed("prefix") {
-		f.prefix = conf.HAConfig.Prefix
+		f.Names.Prefix = conf.HAConfig.Prefix
 	}
-	if !haconfig.ValidPrefix(f.prefix) {
-		return "", term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
+	if !haconfig.ValidPrefix(f.Names.Prefix) {
+		return "", term.Usage("--prefix %q is a DNS name and a '/'", f.Names.Prefix)
 	}
-	conventions := app.HAConventions(conf.HAConfig, f.cluster)
-	conventions.Names.Prefix = f.prefix
-	return kube.Policy(kube.PolicyOptions{Name: f.registration, Exclude: f.exclude, Conventions: conventions}), nil
+	conventions := app.HAConventions(conf.HAConfig, f.Cluster)
+	conventions.Names.Prefix = f.Names.Prefix
+	return kube.Policy(kube.PolicyOptions{Name: f.Registration, Exclude: f.Exclude, Conventions: conventions}), nil
 }
 
 // options judges the flags: nothing in them may be more to YAML than a name.
 func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
-	if f.via != config.HAViaFloatingIP && f.via != config.HAViaEndpoints {
-		return o, term.Usage("--via %q: it is floating-ip or endpoints", f.via)
+	if f.Via != config.HAViaFloatingIP && f.Via != config.HAViaEndpoints {
+		return o, term.Usage("--via %q: it is floating-ip or endpoints", f.Via)
 	}
-	if f.via == config.HAViaFloatingIP {
-		if _, err := netip.ParseAddr(f.address); err != nil {
-			return o, term.Usage("--address %q: --via floating-ip needs the address that the leader holds", f.address)
+	if f.Via == config.HAViaFloatingIP {
+		if _, err := netip.ParseAddr(f.Address); err != nil {
+			return o, term.Usage("--address %q: --via floating-ip needs the address that the leader holds", f.Address)
 		}
 	}
-	var port int
-	if n, err := fmt.Sscanf(f.listen, "%d", &port); n != 1 || err != nil || port < 1 || port > 65535 {
-		return o, term.Usage("--port %q is no port", f.listen)
+	if n, err := fmt.Sscanf(f.port, "%d", &f.Port); n != 1 || err != nil || f.Port < 1 || f.Port > 65535 {
+		return o, term.Usage("--port %q is no port", f.port)
 	}
 	if err := f.checkNames(); err != nil {
 		return o, err
 	}
-	if !haconfig.ValidPrefix(f.prefix) {
-		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
+	if !haconfig.ValidPrefix(f.Names.Prefix) {
+		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.Names.Prefix)
 	}
-	return kube.ManifestOptions{
-		Cluster: f.cluster, Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration,
-		Service: f.service,
-		Names:   haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
-		Annotates: f.annotates, Budgets: f.budgets,
-	}, nil
+	return f.ManifestOptions, nil
 }
 
 // checkNames judges the flags that are names of Kubernetes.
 func (f manifestFlags) checkNames() error {
-	if f.cluster != "" {
-		if err := checkName("--cluster", f.cluster); err != nil {
+	if f.Cluster != "" {
+		if err := checkName("--cluster", f.Cluster); err != nil {
 			return err
 		}
 	}
-	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration},
-		"--service": {f.service}, "--exclude": f.exclude} {
+	for flag, names := range map[string][]string{"--namespace": {f.Namespace}, "--registration": {f.Registration},
+		"--service": {f.Service}, "--exclude": f.Exclude} {
 		for _, name := range names {
 			if err := checkName(flag, name); err != nil {
 				return err
