@@ -22,11 +22,9 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			var names []string
-			for _, child := range shown(at) {
-				names = append(names, cobra.CompletionWithDesc(child.Name(), child.Short))
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return term.Each(shown(at), func(child *cobra.Command) string {
+				return cobra.CompletionWithDesc(child.Name(), child.Short)
+			}), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	c.RunE = func(_ *cobra.Command, words []string) error {

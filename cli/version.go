@@ -32,26 +32,25 @@ func thisBuild() build {
 	if !ok {
 		return b
 	}
+	settings := settingsOf(info)
 	b.Version, b.Go = versionOf(info, release, released), info.GoVersion
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
+	b.Revision, b.Modified = settings["vcs.revision"], settings["vcs.modified"] == "true"
 	return b
+}
+
+func settingsOf(info *debug.BuildInfo) map[string]string {
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	return settings
 }
 
 // versionOf returns the version of a build: the release, or the release and the
 // commit that was built, with its time, so that later commits sort later. The
 // same commit has the same version wherever it is built.
 func versionOf(info *debug.BuildInfo, release string, released bool) string {
-	settings := make(map[string]string)
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
+	settings := settingsOf(info)
 	var more []string
 	at, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	revision := settings["vcs.revision"]

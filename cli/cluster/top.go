@@ -56,14 +56,9 @@ func runTop(ctx context.Context, t *term.Terminal, set *options.Set, flags *serv
 		return term.Fail(term.ExitUsage, "'trivet status' prints how the cluster stands, 'trivet watch' follows its events",
 			"top draws on a terminal, and standard input or output is none")
 	}
-	o, err := askedServers(ctx, set, flags)
+	web, err := askedServers(ctx, set, flags, true) // it asks again by itself
 	if err != nil {
 		return err
-	}
-	o.Once = true // it asks again by itself
-	web, err := client.New(o)
-	if err != nil {
-		return servers.Error(err)
 	}
 	shown, err := t.TakeScreen()
 	if err != nil {

@@ -91,13 +91,9 @@ func watch(t *term.Terminal, peer term.Peer, set *options.Set, c *cobra.Command,
 	if f.log.request != "" || f.log.level != "" {
 		return term.Usage("--request and --level choose lines of the log: add --log")
 	}
-	o, err := askedServers(ctx, set, f.web)
+	web, err := askedServers(ctx, set, f.web, false)
 	if err != nil {
 		return err
-	}
-	web, err := client.New(o)
-	if err != nil {
-		return servers.Error(err)
 	}
 	q := client.EventQuery{Kinds: f.kinds}
 	if f.node != "" {
@@ -118,19 +114,26 @@ func watch(t *term.Terminal, peer term.Peer, set *options.Set, c *cobra.Command,
 	return followEvents(ctx, t, web, q)
 }
 
-// askedServers says whom to ask: the peers of --server, or that on this host and the others, which it knows.
-func askedServers(ctx context.Context, set *options.Set, flags *servers.Flags) (client.Options, error) {
+// askedServers asks the peers of --server, or that on this host and the others, which it knows; with once
+// each is asked a question once.
+func askedServers(ctx context.Context, set *options.Set, flags *servers.Flags, once bool) (*client.Client, error) {
 	if len(flags.Servers) == 0 {
 		here, err := set.APIServer(flags.Login())
 		if err != nil {
-			return client.Options{}, err
+			return nil, err
 		}
 		flags.Servers = []string{here}
 		if !strings.HasPrefix(here, "unix:") { // else the others would not know who asks
 			flags.Servers = append(flags.Servers, otherServers(ctx, set)...)
 		}
 	}
-	return flags.Options()
+	o, err := flags.Options()
+	if err != nil {
+		return nil, err
+	}
+	o.Once = once
+	web, err := client.New(o)
+	return web, servers.Error(err)
 }
 
 // otherServers are the URLs of all peers' APIs, as the peer on this host knows them;

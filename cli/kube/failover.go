@@ -94,9 +94,7 @@ func failoverRemarks(f admin.Failover) []string {
 	if f.Mode == "noobaa" {
 		out = append(out, "NOTHING IS FENCED in mode noobaa: a pod may run twice, and write one volume twice")
 	}
-	for _, pause := range f.Pauses {
-		out = append(out, pauseText(pause))
-	}
+	out = append(out, term.Each(f.Pauses, pauseText)...)
 	for _, p := range f.Peers {
 		out = append(out, fmt.Sprintf("peer %s runs on %s (same %s)", p.Peer, p.Node, p.By))
 	}

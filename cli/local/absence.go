@@ -68,10 +68,7 @@ func Explained(set *options.Set, err error) error {
 	if len(faults) == 0 {
 		return err
 	}
-	all := make(config.Problems, len(faults))
-	for i, f := range faults {
-		all[i] = f.Problem
-	}
+	all := config.Problems(term.Each(faults, func(f app.FileFault) config.Problem { return f.Problem }))
 	return term.Fail(term.ExitFailed,
 		"mend what is named, look again with 'trivet config check', then 'systemctl start trivet'",
 		"%w, and it could not use what its configuration names:\n%w", term.ErrNoPeerHere, all)

@@ -200,10 +200,7 @@ func bootOf(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.C
 			t.Warn("%v", p)
 		}
 	}
-	var urls []string
-	for _, host := range hosts {
-		urls = append(urls, callbackURL(conf, host, port))
-	}
+	urls := term.Each(hosts, func(host string) string { return callbackURL(conf, host, port) })
 	single := urls[0]
 	if old, err := fixedPort("api.listen", conf.API.Listen); err == nil && old != port && conf.FloatingIP.Address != "" {
 		// A host that goes back to v0.2.0 answers ramdisks there alone.
