@@ -335,51 +335,40 @@ func meant(t *term.Terminal, node, name, power, confirmed string) error {
 	return nil
 }
 
-// powerRow is what one device says to one peer.
-type powerRow struct {
-	peer string
-	admin.DevicePower
-}
-
+// printPower shows what each device says to each peer, and fails where not every device answers.
 func printPower(t *term.Terminal, rows []admin.FencePower) error {
-	if err := t.Show(rows, func() error { return printDevices(t, rows) }); err != nil {
+	err := t.Show(rows, func() error {
+		type row struct {
+			Key                                         string `col:"name"`
+			Peer, Device, Power, Took, Ordered, Problem string
+		}
+		var cells []row
+		var notes strings.Builder
+		for _, r := range rows {
+			if r.Error != "" {
+				cells = append(cells, row{"-", r.Peer, "-", "-", "0s", "", term.Printable(r.Error)})
+			}
+			if r.Note != "" {
+				fmt.Fprintf(&notes, "%s: %s\n", r.Peer, term.Printable(r.Note))
+			}
+			for _, d := range r.Devices {
+				cells = append(cells, row{d.Device, r.Peer, d.Device, d.Power,
+					(time.Duration(d.TookMS) * time.Millisecond).String(), d.Done, term.Printable(d.Error)})
+				if d.Note != "" {
+					fmt.Fprintf(&notes, "%s: device %s: %s\n", r.Peer, d.Device, term.Printable(d.Note))
+				}
+			}
+		}
+		if err := t.Table(cells); err != nil || t.Format == "name" {
+			return err
+		}
+		fmt.Fprint(t.Out, notes.String())
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return brokenFence(rows)
-}
-
-func printDevices(t *term.Terminal, rows []admin.FencePower) error {
-	var cells []powerRow
-	for _, r := range rows {
-		if r.Error != "" {
-			cells = append(cells, powerRow{r.Peer, admin.DevicePower{Device: "-", Power: "-", Error: r.Error}})
-		}
-		for _, d := range r.Devices {
-			cells = append(cells, powerRow{r.Peer, d})
-		}
-	}
-	type row struct {
-		Key                                         string `col:"name"`
-		Peer, Device, Power, Took, Ordered, Problem string
-	}
-	err := t.Show(cells, term.Each(cells, func(r powerRow) row {
-		return row{r.Device, r.peer, r.Device, r.Power, (time.Duration(r.TookMS) * time.Millisecond).String(), r.Done,
-			term.Printable(r.Error)}
-	}))
-	if err != nil || t.Format == "name" {
-		return err
-	}
-	for _, r := range rows {
-		if r.Note != "" {
-			fmt.Fprintf(t.Out, "%s: %s\n", r.Peer, term.Printable(r.Note))
-		}
-		for _, d := range r.Devices {
-			if d.Note != "" {
-				fmt.Fprintf(t.Out, "%s: device %s: %s\n", r.Peer, d.Device, term.Printable(d.Note))
-			}
-		}
-	}
-	return nil
 }
 
 // brokenFence is how the command ends where not every device answers.
