@@ -70,7 +70,7 @@ func makesToken(t *term.Terminal, peer term.Peer, path, ttlHelp string, c *cobra
 				return err
 			}
 			t.Say("token %s, for any number of hosts within %v; 'trivet token revoke %s' ends it:", made.ID, ttl, made.ID)
-			t.PrintJoin(address, made.Secret, "")
+			t.PrintJoin(address, made.Secret)
 			return nil
 		})
 	}

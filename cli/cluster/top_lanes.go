@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 )
@@ -35,15 +36,6 @@ type bar struct {
 	to   time.Time // it was over then at the latest
 }
 
-// happened is when an event was; the zero time where it does not say.
-func happened(e client.Event) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, e.Time)
-	if err != nil {
-		return time.Time{}
-	}
-	return at
-}
-
 // endsSession reports whether an event is the end of a peer's session.
 func endsSession(e client.Event, peer string) bool {
 	return e.Kind == eventring.TopicMember.String() && e.Peer == peer &&
@@ -68,19 +60,19 @@ func (t track) bars(events []client.Event, peer string, now time.Time) (out []ba
 		switch own := e.Kind == t.kind.String() && e.Peer == peer; {
 		case own && slices.Contains(t.begin, e.Action):
 			if open == nil {
-				open = &bar{from: happened(e)}
+				open = &bar{from: servers.Moment(e.Time)}
 			}
 		case own && slices.Contains(t.end, e.Action):
 			if open == nil && len(out) == 0 { // it began before the first event that is known
 				open = new(bar)
 			}
 			if open != nil {
-				end(happened(e), e.Action == "lapsed")
+				end(servers.Moment(e.Time), e.Action == "lapsed")
 			}
 		case open != nil && t.kind == eventring.TopicLeadership && (ofLeader || endsSession(e, peer)):
-			end(happened(e), false)
+			end(servers.Moment(e.Time), false)
 		case open != nil && ofLeader && lost.IsZero() && e.Peer != peer:
-			lost = happened(e)
+			lost = servers.Moment(e.Time)
 		}
 	}
 	if open != nil {
@@ -119,7 +111,7 @@ func lane(events []client.Event, peer string, from, known, to time.Time, cols in
 		paint(b.from, b.sure, lanePXE)
 	}
 	for _, e := range events {
-		switch moment := happened(e); {
+		switch moment := servers.Moment(e.Time); {
 		case moment.Before(from) || moment.After(to) || e.Peer != peer:
 		case endsSession(e, peer):
 			out[at(moment)] = laneLost
@@ -161,7 +153,7 @@ func handOvers(events []client.Event) (out []handOver) {
 		if e.Kind != eventring.TopicLeadership.String() || e.Action != "acquired" {
 			continue
 		}
-		h := handOver{at: happened(e), to: e.Peer}
+		h := handOver{at: servers.Moment(e.Time), to: e.Peer}
 		if n := len(out); n > 0 {
 			h.before, h.led = out[n-1].to, h.at.Sub(out[n-1].at)
 		}

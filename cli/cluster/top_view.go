@@ -301,7 +301,7 @@ func (b *board) timeline(cols int, now time.Time) []line {
 	if len(b.events) == 0 {
 		return nil
 	}
-	took := timelineRange(happened(b.events[0]), now)
+	took := timelineRange(servers.Moment(b.events[0].Time), now)
 	known := now.Add(-b.unheard(now))
 	out := []line{says(strong, "TIMELINE of %s", shortly(took)).and(plain, "  %s", laneLegend)}
 	for _, p := range b.status.Peers {
@@ -366,7 +366,7 @@ func (b *board) below(cols, rows int) []line {
 	out := []line{title}
 	for _, e := range all[b.scroll:min(len(all), b.scroll+b.page)] {
 		at := servers.EventTime(e)
-		if moment := happened(e); cols < 120 && !moment.IsZero() {
+		if moment := servers.Moment(e.Time); cols < 120 && !moment.IsZero() {
 			at = moment.UTC().Format("15:04:05Z") // a narrow terminal has no room for the day
 		}
 		out = append(out, says(plain, "%s  %-13s  ", at, e.Kind).and(eventTone(e), "%s", e.Text))

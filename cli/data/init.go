@@ -128,7 +128,7 @@ func printFounding(t *term.Terminal, made *datadir.Founding, w settled) error {
 	}
 	return t.Show(f, func() error {
 		t.Say("on the others, within %v:", datadir.FirstTokenTTL)
-		t.PrintJoin(made.Identity.Address, made.Token.String(), "")
+		t.PrintJoin(made.Identity.Address, made.Token.String())
 		return nil
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 )
@@ -24,10 +24,10 @@ func (h *nodeHistory) addBoot(ctx context.Context, t *term.Terminal, web *client
 	}
 	for _, s := range boot.Steps {
 		h.Steps = append(h.Steps, nodeStep{Time: s.Time, Action: s.Kind, Cause: causeBoot, Peer: s.Peer,
-			Seconds: max(0, timeOf(s.Until).Sub(timeOf(s.Time)).Seconds()), Text: s.Text})
+			Seconds: max(0, servers.Moment(s.Until).Sub(servers.Moment(s.Time)).Seconds()), Text: s.Text})
 	}
-	slices.SortStableFunc(h.Steps, func(a, b nodeStep) int {
-		return timeOf(a.Time).Compare(timeOf(b.Time))
+	slices.SortStableFunc(h.Steps, func(a, b nodeStep) int { // what cannot be read stands first
+		return servers.Moment(a.Time).Compare(servers.Moment(b.Time))
 	})
 	h.Findings = boot.Findings
 	if h.Error != "" && len(boot.Findings) > 0 {
@@ -44,14 +44,6 @@ func (s nodeStep) shown() (index, step string) {
 		return "-", s.Text
 	}
 	return fmt.Sprint(s.Index), s.Action
-}
-
-func timeOf(text string) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{} // what cannot be read stands first
-	}
-	return at
 }
 
 // printFindings prints why the machine does not call, each with what to do unless the hint says it.

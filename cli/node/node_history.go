@@ -92,7 +92,7 @@ func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node
 		h.WaitsFor = waits[0].For
 	}
 	if last := len(h.Steps) - 1; last >= 0 && underWay(now.State) {
-		if began := timeOf(h.Steps[last].Time); !began.IsZero() {
+		if began := servers.Moment(h.Steps[last].Time); !began.IsZero() {
 			h.Steps[last].Seconds = max(0, t.Wall().Sub(began).Seconds())
 		}
 	}
@@ -126,7 +126,7 @@ func stepsOf(events []client.Event) []nodeStep {
 	for i, e := range events {
 		steps[i] = nodeStep{Time: e.Time, Index: e.Index, Action: e.Action, Cause: e.Fields["cause"], Peer: e.Peer,
 			Text: e.Text}
-		at := timeOf(e.Time)
+		at := servers.Moment(e.Time)
 		if i > 0 && !at.IsZero() && !before.IsZero() && underWay(events[i-1].Action) {
 			steps[i-1].Seconds = max(0, at.Sub(before).Seconds())
 		}

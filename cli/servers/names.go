@@ -23,10 +23,19 @@ func NodeID(ctx context.Context, web *client.Client, ref string) (string, error)
 	return found.UUID, nil
 }
 
+// Moment reads a time of the API; the zero time is of what cannot be read.
+func Moment(text string) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
 // EventTime is when an event happened, to the millisecond.
 func EventTime(e client.Event) string {
-	at, err := time.Parse(time.RFC3339Nano, e.Time)
-	if err != nil {
+	at := Moment(e.Time)
+	if at.IsZero() {
 		return term.Printable(e.Time)
 	}
 	return at.UTC().Format("2006-01-02T15:04:05.000Z")

@@ -88,13 +88,12 @@ func OnlyArg(args []string) string {
 	return args[0]
 }
 
-// PrintJoin prints the command to run on other hosts, or the token alone. flags, if
-// not empty, begin with a blank.
-func (t *Terminal) PrintJoin(address, token, flags string) {
+// PrintJoin prints the command to run on other hosts, or the token alone.
+func (t *Terminal) PrintJoin(address, token string) {
 	if t.Quiet {
 		fmt.Fprintln(t.Out, token)
 		return
 	}
 	// A here-document: arguments are shown to every user of the host, by ps.
-	fmt.Fprintf(t.Out, "trivet join %s%s --token-file - <<END\n%s\nEND\n", address, flags, token)
+	fmt.Fprintf(t.Out, "trivet join %s --token-file - <<END\n%s\nEND\n", address, token)
 }
