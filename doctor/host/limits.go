@@ -17,7 +17,7 @@ import (
 // version of control groups.
 func Limits(root string) doctor.Limits {
 	l := doctor.Limits{CPUWeight: weight(root)}
-	for at := ownGroup(root); at != ""; at = path.Dir(at) { // the smallest limit counts
+	for at := group(root, ""); at != ""; at = path.Dir(at) { // the smallest limit counts
 		dir := filepath.Join(root, "sys/fs/cgroup", at)
 		if most := readNumber(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
 			l.Memory, l.MemoryUsed, l.Group = most, anonymous(dir), at
@@ -46,7 +46,7 @@ func Limits(root string) doctor.Limits {
 // 100 is the default: of the nearest one that has a weight, since a group without the
 // controller competes as the one above it. 0 where the kernel does not tell.
 func weight(root string) uint64 {
-	for at := ownGroup(root); at != ""; at = path.Dir(at) {
+	for at := group(root, ""); at != ""; at = path.Dir(at) {
 		if w := readNumber(filepath.Join(root, "sys/fs/cgroup", at), "cpu.weight"); w > 0 {
 			return w
 		}
@@ -64,9 +64,6 @@ func weight(root string) uint64 {
 	}
 	return 0
 }
-
-// ownGroup is the control group of this process, "" if there is none.
-func ownGroup(root string) string { return group(root, "") }
 
 // group is the control group of this process in the hierarchy of a controller of the first
 // version, or, without a name, of the second version; "" if there is none.
