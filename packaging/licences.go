@@ -101,10 +101,9 @@ func licensed(path, version, dir string) (linked, error) {
 	}
 	slices.Sort(ids)
 	if m.spdx = strings.Join(slices.Compact(ids), " AND "); m.spdx == "" {
-		return m,
-			fmt.Errorf(
-				"licence of %s %s: no file in its root holds a licence that is known; find out what it is before you ship it", path,
-				version)
+		return m, fmt.Errorf(
+			"licence of %s %s: no file in its root holds a licence that is known; find out what it is before you ship it", path,
+			version)
 	}
 	return m, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -128,14 +129,10 @@ func (r *release) build(ctx context.Context, arches []string) error {
 	if err := r.date(ctx); err != nil {
 		return err
 	}
-	for _, arch := range arches {
+	for _, arch := range slices.Concat(arches, []string{runtime.GOARCH}) { // the pages are made by a binary that runs here
 		if err := r.binaries(ctx, arch); err != nil {
 			return err
 		}
-	}
-	// The pages are made by a binary that runs here.
-	if err := r.binaries(ctx, runtime.GOARCH); err != nil {
-		return err
 	}
 	if err := r.identify(ctx); err != nil {
 		return err
@@ -147,7 +144,15 @@ func (r *release) build(ctx context.Context, arches []string) error {
 			}
 		}
 	}
-	return r.writeLicences()
+	if err := os.MkdirAll(r.path("doc"), 0o755); err != nil {
+		return fmt.Errorf("write licences: %w", err)
+	}
+	for name, modules := range r.modules {
+		if err := writeCompressed(r.licences(name), thirdParty(name, modules)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // packages makes those of all formats.

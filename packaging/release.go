@@ -177,19 +177,6 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 	return r.changelogs(dir)
 }
 
-// writeLicences writes those of what each program contains.
-func (r *release) writeLicences() error {
-	if err := os.MkdirAll(r.path("doc"), 0o755); err != nil {
-		return fmt.Errorf("write licences: %w", err)
-	}
-	for name, modules := range r.modules {
-		if err := writeCompressed(r.licences(name), thirdParty(name, modules)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // changelogs writes CHANGELOG.md as each package manager has it.
 func (r *release) changelogs(dir string) error {
 	text, err := os.ReadFile("CHANGELOG.md")
