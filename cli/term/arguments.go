@@ -105,20 +105,8 @@ func FlagError(c *cobra.Command, err error) error {
 
 // GoneFlag has a command answer a flag of an earlier release with what to do instead.
 func GoneFlag(c *cobra.Command, name, instead string) {
-	f := c.Flags().VarPF(goneFlag(instead), name, "", "of an earlier release")
-	f.Hidden, f.NoOptDefVal = true, "true"
-}
-
-// goneFlag is what to do instead.
-type goneFlag string
-
-// String implements pflag.Value.
-func (goneFlag) String() string { return "" }
-
-// Type implements pflag.Value.
-func (goneFlag) Type() string { return "bool" }
-
-// Set implements pflag.Value.
-func (g goneFlag) Set(string) error {
-	return errors.New("there is no such flag any more: " + string(g))
+	c.Flags().BoolFunc(name, "of an earlier release", func(string) error {
+		return errors.New("there is no such flag any more: " + instead)
+	})
+	c.Flags().Lookup(name).Hidden = true
 }
