@@ -63,7 +63,7 @@ func (n *notifier) stopping() { n.tell(systemd.SdNotifyStopping) }
 // leader must have committed a probe lately; of any other peer only a living
 // main loop is asked (docs/design.md#watchdog).
 func (n *notifier) beat() {
-	if n.watchdog && n.alive() {
+	if w := n.peer.Core().Watchdog; n.watchdog && w.Age() <= w.Limit() {
 		n.tell(systemd.SdNotifyWatchdog)
 	}
 	s := n.peer.Status()
@@ -72,9 +72,4 @@ func (n *notifier) beat() {
 		n.tell(text)
 		n.said = text
 	}
-}
-
-func (n *notifier) alive() bool {
-	w := n.peer.Core().Watchdog
-	return w.Age() <= w.Limit()
 }

@@ -77,8 +77,10 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	if err != nil {
 		return startError(err, conf.DataDir)
 	}
+	id := peer.Identity() // last at start-up, how to talk to this peer
+	log.Info("serving", "peer", id.Name, "peer_id", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
+		"peer_address", id.Address, "api", peer.APIURL(), "status", "trivet status --socket "+conf.Socket)
 	d := &daemon{term: t, exit: exit, peer: peer, dir: dir, log: log, signals: signals, reloads: make(chan struct{}, 1)}
-	d.announce(conf)
 	return d.run(ctx)
 }
 
@@ -140,11 +142,4 @@ func listenHint(e *app.ListenError) string {
 func unknownEntry(err error) error {
 	return term.Fail(term.ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost",
 		"%w", err)
-}
-
-// announce logs, last at start-up, how to talk to this peer.
-func (d *daemon) announce(conf config.Config) {
-	id := d.peer.Identity()
-	d.log.Info("serving", "peer", id.Name, "peer_id", id.ID, "cluster", id.Cluster, "pid", os.Getpid(),
-		"peer_address", id.Address, "api", d.peer.APIURL(), "status", "trivet status --socket "+conf.Socket)
 }

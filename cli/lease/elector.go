@@ -120,10 +120,9 @@ func (f electorFlags) check() (lease string, err error) {
 		return "", term.Usage("--id: say whom to name, in 1 to 256 bytes")
 	}
 	if f.ttl < leastElectorTTL {
-		return "",
-			term.Usage(
-				"--ttl %v: no candidate can renew that in time; a lease lasts at least 4.5s with raft.timing normal, 3.3s with fast",
-				f.ttl)
+		return "", term.Usage(
+			"--ttl %v: no candidate can renew that in time; a lease lasts at least 4.5s with raft.timing normal, 3.3s with fast",
+			f.ttl)
 	}
 	for _, what := range f.mirror {
 		if what != mirrorLease && what != mirrorEndpoints {

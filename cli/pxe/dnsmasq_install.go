@@ -151,10 +151,7 @@ func diffBoot(t *term.Terminal, r install.Report) error {
 			fmt.Fprintln(&steps, strings.TrimRight(c.Act+" "+c.Object+" "+c.Note, " "))
 		}
 	}
-	if err := t.PrintDiff("steps", "", steps.String()); err != nil {
-		return err
-	}
-	for _, e := range r.Edits {
+	for _, e := range append([]install.Edit{{Path: "steps", After: steps.String()}}, r.Edits...) {
 		if err := t.PrintDiff(e.Path, e.Before, e.After); err != nil {
 			return err
 		}

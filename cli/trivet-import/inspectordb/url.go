@@ -39,9 +39,8 @@ func parse(text string) (a address, err error) {
 	case len(text) > maxURL:
 		return a, fmt.Errorf("the URL of the database has more than %d bytes", maxURL)
 	case !found || a.dialect == "":
-		return a,
-			errors.New(
-				"the URL of the database must begin with sqlite://, mysql:// or postgresql://, as the connection in section [database] of inspector.conf does")
+		return a, errors.New(
+			"the URL of the database must begin with sqlite://, mysql:// or postgresql://, as the connection in section [database] of inspector.conf does")
 	}
 	if rest, err = a.userinfo(rest); err != nil {
 		return a, err
@@ -58,9 +57,8 @@ func parse(text string) (a address, err error) {
 		return a, errors.New("the URL of the database names no database: scheme://host/NAME, or sqlite:////FILE")
 	}
 	if a.dialect == "sqlite" && (host != "" || a.user != "") {
-		return a,
-			errors.New(
-				"the URL of an SQLite file has no host: sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite has four slashes")
+		return a, errors.New(
+			"the URL of an SQLite file has no host: sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite has four slashes")
 	}
 	return a, a.hostport(host)
 }
@@ -103,8 +101,8 @@ func (a *address) hostport(text string) error {
 func unescape(what, text string) (string, error) {
 	plain, err := url.PathUnescape(text)
 	if err != nil {
-		return "",
-			fmt.Errorf("the %s in the URL of the database has a %% that no two hexadecimal digits follow; write it %%25", what)
+		return "", fmt.Errorf(
+			"the %s in the URL of the database has a %% that no two hexadecimal digits follow; write it %%25", what)
 	}
 	return plain, nil
 }
