@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // Bounds of rules; nothing behind them could be imported.
@@ -63,10 +64,21 @@ func (s *Source) Rules(ctx context.Context) ([]Rule, error) {
 			return nil
 		})
 	if err == nil {
-		err = s.conditions(ctx, byID)
+		err = s.parts(ctx, byID, "a condition", `SELECT rule, params, op, multiple, field,
+			CASE WHEN invert THEN 1 ELSE 0 END FROM rule_conditions ORDER BY id`, 4, func(r *shown, c part, v []sql.NullString) {
+			c.text("op", v[0])
+			c.text("multiple", v[1])
+			c.text("field", v[2])
+			c["invert"] = strconv.AppendBool(nil, v[3].String == "1")
+			r.Conditions = append(r.Conditions, c)
+		})
 	}
 	if err == nil {
-		err = s.actions(ctx, byID)
+		err = s.parts(ctx, byID, "an action", "SELECT rule, params, action FROM rule_actions ORDER BY id", 1,
+			func(r *shown, a part, v []sql.NullString) {
+				a.text("action", v[0])
+				r.Actions = append(r.Actions, a)
+			})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the rules: %w", err)
@@ -74,55 +86,32 @@ func (s *Source) Rules(ctx context.Context) ([]Rule, error) {
 	return encoded(rules)
 }
 
-func (s *Source) conditions(ctx context.Context, rules map[string]*shown) error {
-	parts := 0
-	return s.all(ctx,
-		"SELECT rule, op, multiple, CASE WHEN invert THEN 1 ELSE 0 END, field, params FROM rule_conditions ORDER BY id", nil,
-		func(scan func(...any) error) error {
-			var rule, op, multiple, field, params sql.NullString
-			var invert int
-			if err := scan(&rule, &op, &multiple, &invert, &field, &params); err != nil {
-				return err
-			}
-			r := rules[rule.String]
-			if parts++; r == nil || parts > maxRuleParts {
-				return tooMany(parts)
-			}
-			c, err := parameters(params)
-			if err != nil {
-				r.unreadable = fmt.Sprintf("a condition: %v", err)
-				return nil
-			}
-			c.text("op", op)
-			c.text("multiple", multiple)
-			c.text("field", field)
-			c["invert"] = json.RawMessage([...]string{"false", "true"}[invert])
-			r.Conditions = append(r.Conditions, c)
+// parts reads the conditions or the actions of rules, and has each added to its rule with the so many columns
+// that the query has behind rule and parameters.
+func (s *Source) parts(ctx context.Context, rules map[string]*shown, what, query string, columns int,
+	add func(*shown, part, []sql.NullString)) error {
+	count := 0
+	return s.all(ctx, query, nil, func(scan func(...any) error) error {
+		values := make([]sql.NullString, 2+columns)
+		into := make([]any, len(values))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := scan(into...); err != nil {
+			return err
+		}
+		r := rules[values[0].String]
+		if count++; r == nil || count > maxRuleParts {
+			return tooMany(count)
+		}
+		p, err := parameters(values[1])
+		if err != nil {
+			r.unreadable = fmt.Sprintf("%s: %v", what, err)
 			return nil
-		})
-}
-
-func (s *Source) actions(ctx context.Context, rules map[string]*shown) error {
-	parts := 0
-	return s.all(ctx, "SELECT rule, action, params FROM rule_actions ORDER BY id", nil,
-		func(scan func(...any) error) error {
-			var rule, action, params sql.NullString
-			if err := scan(&rule, &action, &params); err != nil {
-				return err
-			}
-			r := rules[rule.String]
-			if parts++; r == nil || parts > maxRuleParts {
-				return tooMany(parts)
-			}
-			a, err := parameters(params)
-			if err != nil {
-				r.unreadable = fmt.Sprintf("an action: %v", err)
-				return nil
-			}
-			a.text("action", action)
-			r.Actions = append(r.Actions, a)
-			return nil
-		})
+		}
+		add(r, p, values[2:])
+		return nil
+	})
 }
 
 // tooMany returns nil for what belongs to a rule that was left out.
