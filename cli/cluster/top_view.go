@@ -303,20 +303,16 @@ func (b *board) timeline(cols int, now time.Time) []line {
 	}
 	took := timelineRange(servers.Moment(b.events[0].Time), now)
 	known := now.Add(-b.unheard(now))
-	out := []line{says(strong, "TIMELINE of %s", shortly(took)).and(plain, "  %s", laneLegend)}
+	title := fmt.Sprintf("TIMELINE of %d min", int(took.Minutes()))
+	if took == time.Hour {
+		title = "TIMELINE of 1 hour"
+	}
+	out := []line{says(strong, "%s", title).and(plain, "  %s", laneLegend)}
 	for _, p := range b.status.Peers {
 		out = append(out, says(plain, "%-*s ", nameCols, term.Clipped(p.Name, nameCols)).
 			and(plain, "%s", lane(b.events, p.Name, now.Add(-took), known, now, cols-nameCols-1)))
 	}
 	return out
-}
-
-// shortly is a whole number of minutes.
-func shortly(d time.Duration) string {
-	if d == time.Hour {
-		return "1 hour"
-	}
-	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
 // changes are the newest changes of leaders.

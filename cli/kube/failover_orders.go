@@ -51,8 +51,8 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 			if length > 0 {
 				until = "for " + length.String()
 			}
-			t.Say("nothing is begun in %s %s; a machine that is not off yet is not switched off, one that is off is finished", of,
-				until)
+			t.Say("nothing is begun in %s %s; a machine that is not off yet is not switched off, one that is off is finished",
+				of, until)
 			return printPauses(t, now)
 		},
 	}.Command(peer)

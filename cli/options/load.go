@@ -305,7 +305,8 @@ func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
 // for those who may connect there.
 func (s *Set) APIServer(login bool) (string, error) {
 	c, err := s.Peruse()
-	if _, wrong := errors.AsType[config.Problems](err); err != nil && !wrong { // what could be understood of one that will not do counts
+	// What could be understood of one that will not do counts.
+	if _, wrong := errors.AsType[config.Problems](err); err != nil && !wrong {
 		if !errors.Is(err, fs.ErrPermission) {
 			s.term.Warn("%v", err)
 		}
