@@ -5,7 +5,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -45,15 +44,14 @@ func Node(t *term.Terminal, peer term.Peer, local func(login bool) (string, erro
 			return nil
 		})
 	}
-	flags := pflag.NewFlagSet("node", pflag.ContinueOnError)
-	f := servers.New(t, local, flags)
-	asking := []*cobra.Command{nodeHistoryCommand(t, f), nodeDiffCommand(t, f), nodeCablingCommand(t, f),
-		nodeExpectCommand(t, f)}
-	for _, c := range asking {
+	asking := func(command func(*term.Terminal, *servers.Flags) *cobra.Command) *cobra.Command {
+		flags := pflag.NewFlagSet("node", pflag.ContinueOnError) // of each command, as the others have none
+		c := command(t, servers.New(t, local, flags))
 		c.Flags().AddFlagSet(flags)
+		return c
 	}
-	return term.Group("node", "Nodes that are known here",
-		slices.Concat([]*cobra.Command{sync}, asking, []*cobra.Command{relaysCommand(t, peer)})...)
+	return term.Group("node", "Nodes that are known here", sync, asking(nodeHistoryCommand), asking(nodeDiffCommand),
+		asking(nodeCablingCommand), asking(nodeExpectCommand), relaysCommand(t, peer))
 }
 
 // confirmSync confirms both lists, as far as there is something to confirm.

@@ -46,20 +46,6 @@ func (s nodeStep) shown() (index, step string) {
 	return fmt.Sprint(s.Index), s.Action
 }
 
-// printFindings prints why the machine does not call, each with what to do unless the hint says it.
-func (h *nodeHistory) printFindings(t *term.Terminal) error {
-	for _, f := range h.Findings {
-		text := fmt.Sprintf("%s: %s\n", t.Style().Doubtful(term.Printable(f.Code)), term.Printable(f.Text))
-		if !strings.HasPrefix(h.Hint, f.Remedy) {
-			text += "  " + term.Printable(f.Remedy) + "\n"
-		}
-		if _, err := fmt.Fprint(t.Out, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // findingsOf returns what stops the machines of nodes, for a column that -o wide has alone.
 func findingsOf(ctx context.Context, t *term.Terminal, web *client.Client,
 	rows []client.Introspection) map[string]string {

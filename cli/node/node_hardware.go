@@ -48,7 +48,20 @@ func nodeDiffCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printChanges(t, ref, found)
+		return t.Show(found, func() error {
+			switch {
+			case !found.Compared:
+				t.Say("one inspection of %s is stored; there is nothing to compare it with", term.Printable(ref))
+			case len(found.Changes) == 0:
+				t.Say("no hardware of %s changed", term.Printable(ref))
+			}
+			for _, c := range found.Changes {
+				if _, err := fmt.Fprintln(t.Out, term.Printable(c.Text)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	return c
 }
@@ -78,23 +91,6 @@ func changesSince(ctx context.Context, web *client.Client, node, file string) (c
 			client.HardwareChange{Change: c.What, Part: part, Fact: c.Fact, Was: c.Was, Is: c.Is, Text: c.String()})
 	}
 	return out, nil
-}
-
-func printChanges(t *term.Terminal, node string, found client.Changes) error {
-	return t.Show(found, func() error {
-		switch {
-		case !found.Compared:
-			t.Say("one inspection of %s is stored; there is nothing to compare it with", term.Printable(node))
-		case len(found.Changes) == 0:
-			t.Say("no hardware of %s changed", term.Printable(node))
-		}
-		for _, c := range found.Changes {
-			if _, err := fmt.Fprintln(t.Out, term.Printable(c.Text)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // plugged is one interface of a node, and where it is plugged in.

@@ -2,9 +2,9 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -167,7 +167,16 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 				_, err = fmt.Fprintf(t.Out, "%s.\nWhat to do: %s\n", term.Printable(w.Text(t.Wall())), term.Printable(w.Do))
 			}
 		}
-		return errors.Join(err, h.printFindings(t))
+		for _, f := range h.Findings {
+			text := fmt.Sprintf("%s: %s\n", t.Style().Doubtful(term.Printable(f.Code)), term.Printable(f.Text))
+			if !strings.HasPrefix(h.Hint, f.Remedy) { // else the hint says it
+				text += "  " + term.Printable(f.Remedy) + "\n"
+			}
+			if err == nil {
+				_, err = fmt.Fprint(t.Out, text)
+			}
+		}
+		return err
 	})
 }
 
