@@ -23,7 +23,13 @@ type Unit struct {
 // judgeDHCP looks at a host that filters DHCP: it may lead, and then it alone
 // answers machines.
 func judgeDHCP(f Facts) (out []Finding) {
-	out = append(out, earlyServers(f)...)
+	for _, unit := range f.DHCP.Early { // at each boot of their host
+		dropIns := "/etc/systemd/system/" + unit + ".d"
+		out = append(out, newFinding(Warning, f, []string{"mkdir -p " + dropIns,
+			"ln -sf /usr/lib/systemd/system/dnsmasq.service.d/trivet.conf " + dropIns + "/", "systemctl daemon-reload"},
+			"%s serves DHCP and does not wait for trivet-firewall.service: when this host boots it answers every machine until the PXE filter is there",
+			unit))
+	}
 	switch {
 	case f.Plan.Driver == noop:
 	case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
@@ -48,18 +54,6 @@ func judgeDHCP(f Facts) (out []Finding) {
 				"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq))
 		}
 		out = append(out, f.unserved()...)
-	}
-	return out
-}
-
-// earlyServers finds DHCP servers that answer before the PXE filter is in place, at each boot of their host.
-func earlyServers(f Facts) (out []Finding) {
-	for _, unit := range f.DHCP.Early {
-		dropIns := "/etc/systemd/system/" + unit + ".d"
-		out = append(out, newFinding(Warning, f, []string{"mkdir -p " + dropIns,
-			"ln -sf /usr/lib/systemd/system/dnsmasq.service.d/trivet.conf " + dropIns + "/", "systemctl daemon-reload"},
-			"%s serves DHCP and does not wait for trivet-firewall.service: when this host boots it answers every machine until the PXE filter is there",
-			unit))
 	}
 	return out
 }

@@ -106,10 +106,3 @@ func (p *parser) pxeService(at Place, w []string) {
 
 // bootOptions are the options of DHCP that name a file to boot.
 var bootOptions = []string{"67", "option:67", "option:bootfile-name", "option6:59", "option6:bootfile-url"}
-
-// dhcpOption reads [tag:…,]OPTION,VALUE.
-func (p *parser) dhcpOption(at Place, w []string) {
-	if len(w) == 2 && w[1] != "" && slices.Contains(bootOptions, w[0]) {
-		p.conf.Boots = append(p.conf.Boots, Boot{Place: at, Name: w[1], Six: strings.HasPrefix(w[0], "option6:")})
-	}
-}

@@ -140,7 +140,9 @@ func (p *parser) option(at Place, key, value string) {
 	case "pxe-service":
 		p.pxeService(at, untagged(value))
 	case "dhcp-option", "dhcp-option-force":
-		p.dhcpOption(at, untagged(value))
+		if w := untagged(value); len(w) == 2 && w[1] != "" && slices.Contains(bootOptions, w[0]) { // OPTION,VALUE
+			p.conf.Boots = append(p.conf.Boots, Boot{Place: at, Name: w[1], Six: strings.HasPrefix(w[0], "option6:")})
+		}
 	}
 }
 
