@@ -97,19 +97,3 @@ func certificatesHere(set *options.Set) ([]admin.Certificate, error) {
 		row("ca", id.Cluster, cred.CA.NotBefore, cred.CA.NotAfter),
 	}, nil
 }
-
-func certRenew(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[admin.Certificate]{
-		Use:   "renew",
-		Short: "Give this peer a new key and certificate at once",
-		Long: "Give the peer of this host, or of --peer, a new key and certificate at once, also without a leader or a quorum. Peers do so by themselves in time,\n" +
-			"and when they are started; this is for a key that others may have seen, and to find out why a renewal does not come. The old certificate\n" +
-			"stays good until it ends: only 'trivet remove' shuts its owner out.",
-		Example: "trivet cert renew",
-		Method:  "POST", Path: "/v1/certificates/renewal", Dry: t, Of: "certificate",
-		Show: func(made admin.Certificate, _ []string) error {
-			t.Say("new connections use the new certificate")
-			return showCertificates(t, []admin.Certificate{made})
-		},
-	}.Command(peer)
-}

@@ -124,7 +124,10 @@ func printWhole(t *term.Terminal, s api.Status) error {
 		}
 	}
 	printWaits(t.Out, s, now)
-	printWarnings(t.Out, mark, s.Warnings, len(s.Peers))
+	for _, w := range s.Warnings { // with the hosts that each is about
+		fmt.Fprintf(t.Out, "%s%5s %s%s (%s)\n%-12s %s\n", markedAs(mark, warningTone(w), "warning"), "",
+			whereText(w, len(s.Peers)), term.Printable(w.Text), w.Code, "", term.Printable(w.Remedy))
+	}
 	return nil
 }
 
@@ -325,12 +328,4 @@ func whereText(warning api.Warning, peers int) string {
 		return where + ": "
 	}
 	return ""
-}
-
-// printWarnings names the hosts that each warning is about, of that many peers.
-func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers int) {
-	for _, warning := range warnings {
-		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", markedAs(mark, warningTone(warning), "warning"), "",
-			whereText(warning, peers), term.Printable(warning.Text), warning.Code, "", term.Printable(warning.Remedy))
-	}
 }

@@ -68,7 +68,20 @@ func examine(ctx context.Context, t *term.Terminal, peer term.Peer, set *options
 	if err != nil {
 		return err
 	}
-	if err := printDoctor(t, findings); err != nil {
+	names := term.Each(findings, func(f doctor.Finding) string { return f.Check })
+	err = t.Show(findings, term.Text{Names: names, Print: func() error {
+		for i, f := range findings {
+			if i > 0 {
+				fmt.Fprintln(t.Out)
+			}
+			fmt.Fprintf(t.Out, "%-7s  %s  %s: %s\n", f.Severity, f.Check, strings.Join(f.Hosts(), ", "), term.Printable(f.Text))
+			for _, line := range f.Remedy {
+				fmt.Fprintf(t.Out, "    %s\n", term.Printable(line))
+			}
+		}
+		return nil
+	}})
+	if err != nil {
 		return err
 	}
 	if len(f.checks) == 0 || slices.Contains(f.checks, "dhcp") {
@@ -108,20 +121,4 @@ func facts(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.S
 	facts := app.OfflineFacts(ctx, conf, t.Wall)
 	facts.Absent, facts.Join = local.Absence(set)
 	return []doctor.Facts{facts}, nil
-}
-
-func printDoctor(t *term.Terminal, findings []doctor.Finding) error {
-	names := term.Each(findings, func(f doctor.Finding) string { return f.Check })
-	return t.Show(findings, term.Text{Names: names, Print: func() error {
-		for i, f := range findings {
-			if i > 0 {
-				fmt.Fprintln(t.Out)
-			}
-			fmt.Fprintf(t.Out, "%-7s  %s  %s: %s\n", f.Severity, f.Check, strings.Join(f.Hosts(), ", "), term.Printable(f.Text))
-			for _, line := range f.Remedy {
-				fmt.Fprintf(t.Out, "    %s\n", term.Printable(line))
-			}
-		}
-		return nil
-	}})
 }
