@@ -263,7 +263,8 @@ func (b *board) peers(rows int) []line {
 		if p.Live {
 			p.ContactMS = 0 // the age of the newest contact, which is another each second
 		}
-		cells = append(cells, []string{p.Name, Role(p), contactText(p), lag(p), b.services(p.Name), p.Version})
+		cells = append(cells, term.Each( // so that each is one row
+			[]string{p.Name, Role(p), contactText(p), lag(p), b.services(p.Name), p.Version}, term.Printable))
 	}
 	var out []line
 	for text := range strings.Lines(term.Aligned(cells)) {
