@@ -33,7 +33,13 @@ func judgeDHCP(f Facts) (out []Finding) {
 	switch {
 	case f.Plan.Driver == noop:
 	case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
-		out = append(out, takenPort(f))
+		first, stop := f.DHCP.Taken[0], "ss -lunp   # as root: names the program; stop it"
+		if first.Unit != "" {
+			stop = "systemctl disable --now " + first.Unit
+		}
+		out = append(out, newFinding(Error, f, []string{stop, "systemctl restart dnsmasq"},
+			"no DHCP server: UDP port %d belongs to %s, and %s (%s) cannot start next to it; %s", first.Port, first.By,
+			unitDnsmasq, f.DHCP.Unit.Active, withoutServer(f)))
 	case !f.DHCP.Listening:
 		out = append(out, f.noServer())
 	case f.DHCP.Unit.wanted():
@@ -61,18 +67,6 @@ func judgeDHCP(f Facts) (out []Finding) {
 // wanted reports whether a service shall run and does not.
 func (u *Unit) wanted() bool {
 	return u != nil && u.Load == "loaded" && u.Active != "active" && (u.Enabled == "enabled" || u.Active != "inactive")
-}
-
-// takenPort is a host whose dnsmasq cannot start next to another program.
-func takenPort(f Facts) Finding {
-	first := f.DHCP.Taken[0]
-	stop := "ss -lunp   # as root: names the program; stop it"
-	if first.Unit != "" {
-		stop = "systemctl disable --now " + first.Unit
-	}
-	return newFinding(Error, f, []string{stop, "systemctl restart dnsmasq"},
-		"no DHCP server: UDP port %d belongs to %s, and %s (%s) cannot start next to it; %s", first.Port, first.By,
-		unitDnsmasq, f.DHCP.Unit.Active, withoutServer(f))
 }
 
 // withoutServer says what it means that a host has no DHCP server.
