@@ -49,16 +49,9 @@ func convert(t *term.Terminal, file string) error {
 	if err != nil {
 		return err
 	}
-	warnLeft(t, out.Left)
-	_, err = t.Out.Write(out.YAML)
-	return err
-}
-
-// warnLeft names what was not carried over, worst group first.
-func warnLeft(t *term.Terminal, left []inspectorconf.Left) {
-	for _, group := range inspectorconf.Groups() {
+	for _, group := range inspectorconf.Groups() { // the worst first
 		headed := false
-		for _, l := range left {
+		for _, l := range out.Left {
 			if l.Group != group {
 				continue
 			}
@@ -69,4 +62,6 @@ func warnLeft(t *term.Terminal, left []inspectorconf.Left) {
 			t.Warn("  %v", l.Problem)
 		}
 	}
+	_, err = t.Out.Write(out.YAML)
+	return err
 }
