@@ -37,7 +37,10 @@ func Amend(name string, text []byte, values map[string]string) ([]byte, error) {
 	for _, s := range before {
 		want[s.Key] = s.Value
 	}
-	draft := newLines(text)
+	draft := lines{text: strings.Split(strings.TrimSuffix(string(bounds.WithoutMark(text)), "\n"), "\n")}
+	if strings.HasSuffix(draft.text[0], "\r") {
+		draft.end = "\r"
+	}
 	for _, o := range table { // in the order of the template
 		value, ok := given[o.Key]
 		if !ok {
@@ -72,15 +75,6 @@ func readBack(name string, text []byte, want map[string]any) error {
 type lines struct {
 	text []string
 	end  string // of a line that is written, before its \n
-}
-
-func newLines(text []byte) lines {
-	whole := strings.TrimSuffix(string(bounds.WithoutMark(text)), "\n")
-	l := lines{text: strings.Split(whole, "\n")}
-	if strings.HasSuffix(l.text[0], "\r") {
-		l.end = "\r"
-	}
-	return l
 }
 
 // write puts one key into its section.

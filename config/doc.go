@@ -2,7 +2,7 @@
 // may be, where each value came from, and every reason why they will not do.
 //
 // One table ([Options]) says everything about a key: name, type, default,
-// bounds, help. The file, the environment, flags, the commented template and the
+// bounds, help; the tags of [Config] say which field has its value. The file, the environment, flags, the commented template and the
 // listing of effective values are all derived from it, so adding an option is
 // one row and one field.
 //

@@ -29,7 +29,7 @@ func TestElections(t *testing.T) {
 	}
 	for text, want := range map[string]bool{"h1=host-1.example.org": true, "h1=": false, "=x": false, "h1": false,
 		"h 1=x": false} {
-		if isIdentity(text) != want {
+		if got := ruleOf("elector.identities").checkValue([]string{text}) == nil; got != want {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}

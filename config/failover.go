@@ -10,47 +10,26 @@ import (
 const kubeLetters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 // isKubeName follows RFC 1123's labels, as Kubernetes' namespaces do.
-func isKubeName(item string) bool {
-	return item != "" && len(item) <= 63 && strings.Trim(item, kubeLetters) == "" && strings.Trim(item, "-") == item
-}
+func isKubeName(item string) bool { return isName(item, kubeLetters, "-", 63) }
 
-// isKubePrefix accepts how a name of a pod may begin.
-func isKubePrefix(item string) bool {
-	return item != "" && len(item) <= 253 && strings.Trim(item, kubeLetters+".") == ""
-}
-
+// kubeName is also how a cluster may be called: that stands before a '/' in the file of devices.
 func kubeName() rule {
-	return rule{text: "1 to 63 small letters, digits, '-'", check: func(v any) *fault {
-		if name := v.(string); !isKubeName(name) {
-			return &fault{fmt.Sprintf("%.80q is not a name of Kubernetes", name),
-				"write 1 to 63 small letters, digits or '-', a letter or digit first and last"}
-		}
-		return nil
-	}}
+	return form("1 to 63 small letters, digits, '-'", isKubeName, "is not a name of Kubernetes",
+		"write 1 to 63 small letters, digits or '-', a letter or digit first and last")
 }
 
-// clusterName is a label, too: it stands before a '/' in the file of devices.
-func clusterName() rule { return kubeName() }
-
-func isKubeconfig(item string) bool {
-	name, path, found := strings.Cut(item, "=")
-	return found && isKubeName(name) && filepath.IsAbs(path)
-}
+func kubeconfigs() rule { return pairs("NAME=PATH", named(isKubeName, filepath.IsAbs)) }
 
 // maxKubeNodes bounds a share that is a number; no cluster has more.
 const maxKubeNodes = 5000
 
 // share is a number of kube nodes, or a percentage of them.
 func share() rule {
-	return rule{text: "N up to 5000, or N% up to 100%", check: func(v any) *fault {
-		text := v.(string)
+	return form("N up to 5000, or N% up to 100%", func(text string) bool {
 		digits, percent := strings.CutSuffix(text, "%")
 		n, err := strconv.Atoi(digits)
-		if err != nil || n < 0 || percent && n > 100 || n > maxKubeNodes || strings.Trim(digits, "0123456789") != "" {
-			return &fault{fmt.Sprintf("%.80q is neither a number nor a percentage", text), "write it as in 2 or 51%"}
-		}
-		return nil
-	}}
+		return err == nil && n >= 0 && (!percent || n <= 100) && n <= maxKubeNodes && strings.Trim(digits, "0123456789") == ""
+	}, "is neither a number nor a percentage", "write it as in 2 or 51%")
 }
 
 // checkFailover finds settings that failover needs and that are missing.

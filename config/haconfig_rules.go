@@ -86,7 +86,8 @@ func (r *NamespaceRule) readWord(key, value string) bool {
 		}
 		r.Zones = strings.Split(value, "+")
 		for i, zone := range r.Zones {
-			if !isZone(zone) || slices.Contains(r.Zones[:i], zone) {
+			if !isName(zone, alphanumeric+"-_.", "-_.", 63) || // the value of a label
+				slices.Contains(r.Zones[:i], zone) {
 				return false
 			}
 		}
@@ -115,12 +116,6 @@ func takeLabel(labels *map[string]string, value string) bool {
 	}
 	(*labels)[name] = is
 	return found && name != ""
-}
-
-// isZone accepts what can be the value of a label.
-func isZone(name string) bool {
-	return name != "" && len(name) <= 63 && strings.Trim(name, alphanumeric+"-_.") == "" &&
-		strings.Trim(name, "-_.") == name
 }
 
 // Types of components that a rule may name. TypeObservability is no value of the

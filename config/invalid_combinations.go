@@ -100,11 +100,6 @@ func (l listener) overlaps(other listener) bool {
 	return l.port == other.port && l.port != 0 && (l.host == other.host || !l.host.IsValid() || !other.host.IsValid())
 }
 
-func wildcard(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
-}
-
 // secondLook collects what is allowed and still deserves a word.
 func (c Config) secondLook() Problems {
 	r := review{Config: c}

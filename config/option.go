@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,12 @@ type Option struct {
 	With []string
 
 	rule  rule
-	field func(*Config) any // *string, *Secret, *bool, *int, *time.Duration or *[]string
+	place []int // of its field in a Config; see placed
+}
+
+// field points to the field that has the value: a *string, *Secret, *bool, *int, *time.Duration or *[]string.
+func (o Option) field(c *Config) any {
+	return reflect.ValueOf(c).Elem().FieldByIndex(o.place).Addr().Interface()
 }
 
 // Env is the name of the option's environment variable.
@@ -138,20 +144,10 @@ func (o Option) defaultValue() any {
 
 // set stores a value that parse returned.
 func (o Option) set(c *Config, value any) {
-	switch field := o.field(c).(type) {
-	case *string:
-		*field = value.(string)
-	case *Secret:
-		*field = value.(Secret)
-	case *bool:
-		*field = value.(bool)
-	case *int:
-		*field = value.(int)
-	case *time.Duration:
-		*field = value.(time.Duration)
-	case *[]string:
-		*field = slices.Clone(value.([]string))
+	if list, ok := value.([]string); ok {
+		value = slices.Clone(list)
 	}
+	reflect.ValueOf(o.field(c)).Elem().Set(reflect.ValueOf(value))
 }
 
 // text returns the value as parse would read it. Secrets are hidden.

@@ -35,7 +35,7 @@ func Reference() []byte {
 // describe writes what there is to know of one key, on one line: as an item of a list,
 // which is as readable in a manual page as in a browser.
 func (o Option) describe(b *bytes.Buffer) {
-	fmt.Fprintf(b, "- <a id=\"%s\"></a>`%s`: %s", o.anchor(), o.Key, o.Help)
+	fmt.Fprintf(b, "- <a id=\"%s\"></a>`%s`: %s", strings.ReplaceAll(o.Key, ".", ""), o.Key, o.Help)
 	if o.AliasOf != "" {
 		fmt.Fprintf(b, " Another name of `%s`.\n", o.AliasOf)
 		return
@@ -52,9 +52,6 @@ func (o Option) describe(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, " (%s; %s; %s)\n", allowed, o.Change, o.Extent)
 }
-
-// anchor is where links to the option's line lead.
-func (o Option) anchor() string { return strings.ReplaceAll(o.Key, ".", "") }
 
 // Flag is the option's flag on command lines.
 func (o Option) Flag() string {

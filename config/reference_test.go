@@ -24,7 +24,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("%s is not that of the table (%v): go test ./config -run TestReference -update", path, err)
 	}
 	for _, o := range Options() {
-		for _, word := range []string{"`" + o.Key + "`", `<a id="` + o.anchor() + `"></a>`, o.Help} {
+		for _, word := range []string{"`" + o.Key + "`", `<a id="` + strings.ReplaceAll(o.Key, ".", "") + `"></a>`, o.Help} {
 			if !strings.Contains(string(want), word) {
 				t.Errorf("%s: %q is not told", o.Key, word)
 			}

@@ -2,9 +2,9 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Renewal is what becomes of a running peer's configuration when its sources
@@ -94,23 +94,7 @@ func (c Config) deepCopy() Config {
 }
 
 // value returns the value as set takes it.
-func (o Option) value(c *Config) any {
-	switch field := o.field(c).(type) {
-	case *string:
-		return *field
-	case *Secret:
-		return *field
-	case *bool:
-		return *field
-	case *int:
-		return *field
-	case *time.Duration:
-		return *field
-	case *[]string:
-		return *field
-	}
-	return nil
-}
+func (o Option) value(c *Config) any { return reflect.ValueOf(o.field(c)).Elem().Interface() }
 
 // exact is the value as text that no other value has: items of a list may hold
 // commas, and no NUL.

@@ -137,24 +137,31 @@ const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 // maxHostName is as long as Linux lets the name of a host be, in bytes.
 const maxHostName = 64
 
+// isName accepts 1 to most bytes, all of them letters, and none of ends first or last.
+func isName(text, letters, ends string, most int) bool {
+	return text != "" && len(text) <= most && strings.Trim(text, letters) == "" && strings.Trim(text, ends) == text
+}
+
+// form is the rule of texts that accepts takes; of any other it says after the text what it is not, and what to do.
+func form(text string, accepts func(string) bool, not, do string) rule {
+	return rule{text: text, check: func(v any) *fault {
+		if value := v.(string); !accepts(value) {
+			return &fault{fmt.Sprintf("%.80q %s", value, not), do}
+		}
+		return nil
+	}}
+}
+
 // ValidHostName reports whether a peer may have a name. It keeps to what is a name
 // in DNS, in a certificate and in gossip, and is the only place of that rule: what
 // the configuration takes no member of a cluster refuses.
-func ValidHostName(name string) bool {
-	return name != "" && len(name) <= maxHostName && strings.Trim(name, alphanumeric+"._-") == "" &&
-		strings.Trim(name, "._-") == name
-}
+func ValidHostName(name string) bool { return isName(name, alphanumeric+"._-", "._-", maxHostName) }
 
 // HostNameForm says what ValidHostName wants.
 const HostNameForm = "1 to 64 letters, digits, '.', '_' or '-', a letter or digit first and last"
 
 func hostName() rule {
-	return rule{text: "1 to 64 letters, digits, '.', '_', '-'", check: func(v any) *fault {
-		if name := v.(string); !ValidHostName(name) {
-			return &fault{fmt.Sprintf("%.80q is not a name", name), "write " + HostNameForm}
-		}
-		return nil
-	}}
+	return form("1 to 64 letters, digits, '.', '_', '-'", ValidHostName, "is not a name", "write "+HostNameForm)
 }
 
 // listenAddress is a port with or without an address of this host.
@@ -240,16 +247,12 @@ func absolutePath(longestPath int) rule {
 
 // interfaceName follows what Linux allows: IFNAMSIZ is 16 with the final zero.
 func interfaceName() rule {
-	return rule{interfaces: true, text: "name of a network interface", check: func(v any) *fault {
-		name := v.(string)
-		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsFunc(name, func(r rune) bool {
-			return r == '/' || r == ':' || r <= ' ' || r == 0x7f
-		}) {
-			return &fault{fmt.Sprintf("%.80q cannot be a network interface", name),
-				"write 1 to 15 characters without blanks, '/' and ':'"}
-		}
-		return nil
-	}}
+	r := form("name of a network interface", func(name string) bool {
+		return name != "" && len(name) <= 15 && name != "." && name != ".." &&
+			!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == ':' || r <= ' ' || r == 0x7f })
+	}, "cannot be a network interface", "write 1 to 15 characters without blanks, '/' and ':'")
+	r.interfaces = true
+	return r
 }
 
 func floatingAddress() rule {
@@ -289,19 +292,10 @@ const maxList = 64
 // names is a list of identifiers, none twice.
 func names() rule {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789_"
-	return rule{text: "list of names, none twice", check: func(v any) *fault {
-		list := v.([]string)
-		if len(list) > maxList {
-			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
-		}
-		for i, name := range list {
-			if name == "" || len(name) > 64 || strings.Trim(name, allowed) != "" {
-				return &fault{fmt.Sprintf("%.80q is not a name", name), "names are small letters, digits and '_'"}
-			}
-			if slices.Contains(list[:i], name) {
-				return &fault{fmt.Sprintf("%q stands in the list twice", name), "remove one"}
-			}
+	return listOf("list of names, none twice", func(name string) *fault {
+		if !isName(name, allowed, "", 64) {
+			return &fault{fmt.Sprintf("%.80q is not a name", name), "names are small letters, digits and '_'"}
 		}
 		return nil
-	}}
+	})
 }

@@ -15,19 +15,35 @@ func parsed[T any](parse func(string) (T, error)) func(item string) bool {
 	}
 }
 
+// named accepts NAME=VALUE, if name and value do.
+func named(name, value func(text string) bool) func(item string) bool {
+	return func(item string) bool {
+		of, text, found := strings.Cut(item, "=")
+		return found && name(of) && value(text)
+	}
+}
+
 // pairs is a list whose items all have the form that is written out.
 func pairs(form string, is func(item string) bool) rule {
-	return rule{text: "list of " + form, check: func(v any) *fault {
+	return listOf("list of "+form, func(item string) *fault {
+		f := plain(item)
+		if f == nil && !is(item) {
+			f = &fault{fmt.Sprintf("%.80q is not %s", item, form), "write it as " + form}
+		}
+		return f
+	})
+}
+
+// listOf is a list with which judge finds no fault, and no item twice.
+func listOf(text string, judge func(item string) *fault) rule {
+	return rule{text: text, check: func(v any) *fault {
 		list := v.([]string)
 		if len(list) > maxList {
 			return &fault{fmt.Sprintf("has %d items", len(list)), fmt.Sprintf("at most %d", maxList)}
 		}
 		for i, item := range list {
-			if f := plain(item); f != nil {
+			if f := judge(item); f != nil {
 				return f
-			}
-			if !is(item) {
-				return &fault{fmt.Sprintf("%.80q is not %s", item, form), "write it as " + form}
 			}
 			if slices.Contains(list[:i], item) {
 				return &fault{fmt.Sprintf("%.80q stands in the list twice", item), "remove one"}
@@ -40,7 +56,9 @@ func pairs(form string, is func(item string) bool) rule {
 // userNames is a list of users, who may have been pasted with what stands behind
 // their colon in a file of users.
 func userNames() rule {
-	r := pairs("user names", isUserName)
+	r := pairs("user names", func(item string) bool {
+		return item != "" && len(item) <= 255 && !strings.Contains(item, ":") && !strings.HasPrefix(item, "#")
+	})
 	judge := r.check
 	r.check = func(v any) *fault {
 		for i, item := range v.([]string) {
@@ -80,25 +98,8 @@ func isCIDRPair(item string) bool {
 	return err == nil
 }
 
-// addressVersions is 4, 6, or both, in the order of preference.
-func addressVersions() rule {
-	return pairs("4 and 6, or one of them", func(item string) bool { return item == "4" || item == "6" })
-}
-
-// driverName keeps to what Ironic calls its drivers and what needs no escapes.
-func driverName() rule {
-	return rule{text: "name of a driver", check: func(v any) *fault {
-		if name := v.(string); !isDriverName(name) {
-			return &fault{fmt.Sprintf("%.80q is not the name of a driver", name),
-				"write one of those that Ironic lists, as in ipmi or redfish"}
-		}
-		return nil
-	}}
-}
-
-func isDriverName(name string) bool {
-	return name != "" && len(name) <= 255 && strings.Trim(name, alphanumeric+"._-") == ""
-}
+// isDriverName keeps to what Ironic calls its drivers and what needs no escapes.
+func isDriverName(name string) bool { return isName(name, alphanumeric+"._-", "", 255) }
 
 // fileNameFormat is a name in one directory whose fields are known.
 func fileNameFormat() rule {

@@ -24,11 +24,11 @@ func TestRulesOfListsAndNames(t *testing.T) {
 		{"network", pairs("network", isCIDRPair), []string{"10.0.0.0/8:a", "fd00::/64:b"}, ""},
 		{"network without a mask", pairs("network", isCIDRPair), []string{"10.0.0.1:a"}, "is not network"},
 		{"network without a name", pairs("network", isCIDRPair), []string{"fd00::/64:"}, "is not network"},
-		{"versions", addressVersions(), []string{"6", "4"}, ""},
-		{"another version", addressVersions(), []string{"5"}, `"5" is not`},
-		{"driver", driverName(), "fake-hardware", ""},
-		{"no driver", driverName(), "", "is not the name of a driver"},
-		{"driver with a slash", driverName(), "a/b", "is not the name of a driver"},
+		{"versions", ruleOf("inspection.discovery.enabled_bmc_address_version"), []string{"6", "4"}, ""},
+		{"another version", ruleOf("inspection.discovery.enabled_bmc_address_version"), []string{"5"}, `"5" is not`},
+		{"driver", ruleOf("inspection.discovery.enroll_node_driver"), "fake-hardware", ""},
+		{"no driver", ruleOf("inspection.discovery.enroll_node_driver"), "", "is not the name of a driver"},
+		{"driver with a slash", ruleOf("inspection.discovery.enroll_node_driver"), "a/b", "is not the name of a driver"},
 		{"file name", fileNameFormat(), "{uuid}_{dt:%Y%m%d}-{bmc}{mac}.tar.gz", ""},
 		{"path", fileNameFormat(), "a/{uuid}", "not a file name"},
 		{"unknown field", fileNameFormat(), "{name}", "{name} is not a field"},
@@ -41,4 +41,10 @@ func TestRulesOfListsAndNames(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tt.name, f, tt.want)
 		}
 	}
+}
+
+// ruleOf is the rule of an option.
+func ruleOf(key string) rule {
+	o, _ := Lookup(key)
+	return o.rule
 }

@@ -5,23 +5,22 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 )
 
 // API is the section of the REST API.
 type API struct {
-	Listen                string
-	RamdiskListen         string // "" and off: ramdisks call Listen alone; see setDependentDefaults
-	AuthStrategy          string // "" when none was written and api.listen is not loopback: see CheckServe
-	HTTPBasicAuthUserFile string
-	HTTPBasicReaders      []string // names in that file
-	Healthcheck           bool
-	UI                    bool
-	CallbackRate          int // a second and source; 0: no limit
-	CallbackBurst         int
-	TrustedProxies        []string // networks
-	TLS                   TLS
-	Keystone              APIKeystone
+	Listen                string      `key:"listen"`
+	RamdiskListen         string      `key:"ramdisk_listen"` // "" and off: ramdisks call Listen alone; see setDependentDefaults
+	AuthStrategy          string      `key:"auth_strategy"`  // "" when none was written and api.listen is not loopback: see CheckServe
+	HTTPBasicAuthUserFile string      `key:"http_basic_auth_user_file"`
+	HTTPBasicReaders      []string    `key:"http_basic_readers"` // names in that file
+	Healthcheck           bool        `key:"healthcheck"`
+	UI                    bool        `key:"ui"`
+	CallbackRate          int         `key:"callback_rate"` // a second and source; 0: no limit
+	CallbackBurst         int         `key:"callback_burst"`
+	TrustedProxies        []string    `key:"trusted_proxies"` // networks
+	TLS                   TLS         `key:"tls"`
+	Keystone              APIKeystone `key:"keystone"`
 }
 
 // ListenOff is the value of api.ramdisk_listen by which ramdisks call api.listen alone.
@@ -42,10 +41,10 @@ const (
 
 // TLS is how the API shows who it is.
 type TLS struct {
-	Certificate string
-	CertFile    string
-	KeyFile     string
-	Names       []string // besides those that a peer knows of itself
+	Certificate string   `key:"certificate"`
+	CertFile    string   `key:"cert_file"`
+	KeyFile     string   `key:"key_file"`
+	Names       []string `key:"names"` // besides those that a peer knows of itself
 }
 
 // Scheme is that of the API's URLs.
@@ -77,66 +76,44 @@ func (a API) Local() string {
 	return net.JoinHostPort(at, strconv.FormatUint(l.port, 10))
 }
 
-func apiOptions() []Option {
-	return append([]Option{
-		{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(),
-			field: func(c *Config) any { return &c.API.Listen },
-			Help:  "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
-		{Key: "api.ramdisk_listen", Change: AtRestart, Extent: OneHost, rule: offOr(listenAddress()),
-			field: func(c *Config) any { return &c.API.RamdiskListen },
-			Help:  "Address and port that ramdisks alone call: 'trivet dnsmasq-config' names it in the boot script. While this peer cannot commit their documents it refuses connections there, so that a ramdisk with a list of URLs goes to the next host. Ramdisks are answered at api.listen as well, always. off: there alone. There is no default where api.listen is a loopback address; else it is port 5055 at the address of api.listen, unless another option has that port."},
-		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts,
-			rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
-			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
-		{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)),
-			field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
-			Help:  "The users of http_basic, as htpasswd -B writes them."},
-		{Key: "api.http_basic_readers", Change: AtReload, Extent: AllHosts, rule: userNames(),
-			field: func(c *Config) any { return &c.API.HTTPBasicReaders },
-			Help:  "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
-		{Key: "api.healthcheck", Change: AtReload, Extent: AllHosts, Default: "true",
-			field: func(c *Config) any { return &c.API.Healthcheck },
-			Help:  "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},
-		{Key: "api.ui", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.UI },
-			Help: "Whether the page at /ui/ is served. Its users log in with the credentials of the API and may do there what they may do through the API; administrators who log in may also transfer leadership, set maintenance, pause failover and run a drill."},
-		{Key: "api.callback_rate", Change: AtReload, Extent: MostHosts, Default: "10", rule: number(0, 100_000),
-			field: func(c *Config) any { return &c.API.CallbackRate },
-			Help:  "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host, and of machines under introspection, are not counted. Further ones wait for up to 20 s, then get 503 with Retry-After. 0: no limit."},
-		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "1000", rule: number(1, 100_000),
-			field: func(c *Config) any { return &c.API.CallbackBurst },
-			Help:  "How many callbacks of machines that are not under introspection one source may send at once: all behind one NAT that are discovered together."},
-		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts,
-			rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)), field: func(c *Config) any {
-				return &c.API.TrustedProxies
-			},
-			Help: "Where proxies stand whose X-Forwarded headers count: -For says who sent a request, by its last entry, the others where links lead. Without any, a request comes from the address that connected."},
+var apiOptions = []Option{
+	{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(),
+		Help: "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
+	{Key: "api.ramdisk_listen", Change: AtRestart, Extent: OneHost, rule: offOr(listenAddress()),
+		Help: "Address and port that ramdisks alone call: 'trivet dnsmasq-config' names it in the boot script. While this peer cannot commit their documents it refuses connections there, so that a ramdisk with a list of URLs goes to the next host. Ramdisks are answered at api.listen as well, always. off: there alone. There is no default where api.listen is a loopback address; else it is port 5055 at the address of api.listen, unless another option has that port."},
+	{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts,
+		rule: oneOf("", "noauth", "http_basic", StrategyKeystone),
+		Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
+	{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)),
+		Help: "The users of http_basic, as htpasswd -B writes them."},
+	{Key: "api.http_basic_readers", Change: AtReload, Extent: AllHosts, rule: userNames(),
+		Help: "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
+	{Key: "api.healthcheck", Change: AtReload, Extent: AllHosts, Default: "true",
+		Help: "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},
+	{Key: "api.ui", Change: AtReload, Extent: AllHosts, Default: "true",
+		Help: "Whether the page at /ui/ is served. Its users log in with the credentials of the API and may do there what they may do through the API; administrators who log in may also transfer leadership, set maintenance, pause failover and run a drill."},
+	{Key: "api.callback_rate", Change: AtReload, Extent: MostHosts, Default: "10", rule: number(0, 100_000),
+		Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host, and of machines under introspection, are not counted. Further ones wait for up to 20 s, then get 503 with Retry-After. 0: no limit."},
+	{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "1000", rule: number(1, 100_000),
+		Help: "How many callbacks of machines that are not under introspection one source may send at once: all behind one NAT that are discovered together."},
+	{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts,
+		rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)),
+		Help: "Where proxies stand whose X-Forwarded headers count: -For says who sent a request, by its last entry, the others where links lead. Without any, a request comes from the address that connected."},
 
-		{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff,
-			rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
-			Help: "off, files (a certificate of your own), or cluster: each peer has one issued by the cluster's CA, which clients must trust; 'trivet cert ca' prints it."},
-		{Key: "api.tls.cert_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
-			field: func(c *Config) any { return &c.API.TLS.CertFile },
-			Help:  "For files: the certificate (PEM), and after it those that lead to its CA. It is read again when it changes."},
-		{Key: "api.tls.key_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
-			field: func(c *Config) any { return &c.API.TLS.KeyFile },
-			Help:  "For files: its private key (PEM)."},
-		{Key: "api.tls.names", Change: AtRestart, Extent: MostHosts, rule: pairs("host names or addresses", isServerName),
-			field: func(c *Config) any { return &c.API.TLS.Names },
-			Help:  "For cluster: further names and addresses by which clients call the API. Those of this host and the floating IP are in every certificate."},
-	}, apiKeystoneOptions()...)
-}
-
-// isUserName accepts what can stand before the colon of a line of the file.
-func isUserName(item string) bool {
-	return item != "" && len(item) <= 255 && !strings.ContainsAny(item, ":") && !strings.HasPrefix(item, "#")
+	{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff,
+		rule: oneOf(TLSOff, TLSFiles, TLSCluster),
+		Help: "off, files (a certificate of your own), or cluster: each peer has one issued by the cluster's CA, which clients must trust; 'trivet cert ca' prints it."},
+	{Key: "api.tls.cert_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+		Help: "For files: the certificate (PEM), and after it those that lead to its CA. It is read again when it changes."},
+	{Key: "api.tls.key_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+		Help: "For files: its private key (PEM)."},
+	{Key: "api.tls.names", Change: AtRestart, Extent: MostHosts, rule: pairs("host names or addresses", isServerName),
+		Help: "For cluster: further names and addresses by which clients call the API. Those of this host and the floating IP are in every certificate."},
 }
 
 // isServerName accepts what a certificate can be for.
 func isServerName(item string) bool {
-	if _, err := netip.ParseAddr(item); err == nil {
-		return true
-	}
-	return item != "" && len(item) <= 253 && strings.Trim(item, alphanumeric+"._-*") == ""
+	return parsed(netip.ParseAddr)(item) || isName(item, alphanumeric+"._-*", "", 253)
 }
 
 // maxTLSNames keeps a certificate within what the cluster's CA signs, with the

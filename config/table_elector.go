@@ -8,8 +8,8 @@ import (
 // Elector is the section of the leader endpoint. Nothing listens while Listen is
 // empty.
 type Elector struct {
-	Listen     []string // raft or lease:NAME, and =ADDRESS:PORT unless that is defaultElection
-	Identities []string // NAME=IDENTITY each
+	Listen     []string `key:"listen"`     // raft or lease:NAME, and =ADDRESS:PORT unless that is defaultElection
+	Identities []string `key:"identities"` // NAME=IDENTITY each
 }
 
 // defaultElection is where an election is answered about that names no address: the
@@ -44,23 +44,17 @@ func (e Elector) Called() map[string]string {
 	return out
 }
 
-func electorOptions() []Option {
-	return []Option{
-		{Key: "elector.listen", Change: AtRestart, Extent: MostHosts, rule: pairs(electionForm, isElection),
-			field: func(c *Config) any { return &c.Elector.Listen },
-			Help:  "Elections that this peer answers about over HTTP, as leader-elector did: raft names the peer that leads, lease:NAME the holder of a lease. Each has an address of its own, as in raft=127.0.0.1:16401; without one it is 127.0.0.1:4040. Empty: off."},
-		{Key: "elector.identities", Change: AtRestart, Extent: AllHosts, rule: pairs("NAME=IDENTITY", isIdentity),
-			field: func(c *Config) any { return &c.Elector.Identities },
-			Help:  "What raft calls peers whose name is not what a program on their host compares with, as in h1=node-1.example.org. Others are called by their names."},
-	}
+var electorOptions = []Option{
+	{Key: "elector.listen", Change: AtRestart, Extent: MostHosts,
+		rule: pairs(electionForm, func(item string) bool { _, ok := parseElection(item); return ok }),
+		Help: "Elections that this peer answers about over HTTP, as leader-elector did: raft names the peer that leads, lease:NAME the holder of a lease. Each has an address of its own, as in raft=127.0.0.1:16401; without one it is 127.0.0.1:4040. Empty: off."},
+	{Key: "elector.identities", Change: AtRestart, Extent: AllHosts,
+		rule: pairs("NAME=IDENTITY",
+			named(ValidHostName, func(identity string) bool { return identity != "" && len(identity) <= 253 })),
+		Help: "What raft calls peers whose name is not what a program on their host compares with, as in h1=node-1.example.org. Others are called by their names."},
 }
 
 const electionForm = "raft, raft=ADDRESS:PORT, lease:NAME or lease:NAME=ADDRESS:PORT"
-
-func isElection(item string) bool {
-	_, ok := parseElection(item)
-	return ok
-}
 
 func parseElection(item string) (e Election, ok bool) {
 	e.Name, e.Listen, ok = strings.Cut(item, "=")
@@ -74,17 +68,7 @@ func parseElection(item string) (e Election, ok bool) {
 		return e, true
 	}
 	e.Lease, ok = strings.CutPrefix(e.Name, "lease:")
-	return e, ok && isLeaseName(e.Lease)
-}
-
-// isLeaseName follows what the log takes.
-func isLeaseName(name string) bool {
-	return name != "" && len(name) <= 253 && strings.Trim(name, kubeLetters+".") == "" && strings.Trim(name, "-.") == name
-}
-
-func isIdentity(item string) bool {
-	name, identity, found := strings.Cut(item, "=")
-	return found && hostName().checkValue(name) == nil && identity != "" && len(identity) <= 253
+	return e, ok && isName(e.Lease, kubeLetters+".", "-.", 253) // as the log takes it
 }
 
 // checkElector finds elections that cannot be answered about.

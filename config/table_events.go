@@ -13,10 +13,10 @@ const maxReceivers = 8
 
 // Events is the section of the receivers of events. Nothing is sent while it names none.
 type Events struct {
-	Receivers []string // NAME=URL each
-	Secrets   []string // NAME=PATH each
-	Kinds     []string // NAME=KIND each
-	CAFile    string
+	Receivers []string `key:"receivers"` // NAME=URL each
+	Secrets   []string `key:"secrets"`   // NAME=PATH each
+	Kinds     []string `key:"kinds"`     // NAME=KIND each
+	CAFile    string   `key:"ca_file"`
 }
 
 // EventReceiver is a receiver of events.
@@ -47,29 +47,20 @@ func (e Events) List() []EventReceiver {
 	return out
 }
 
-func eventOptions() []Option {
-	return []Option{
-		{Key: "events.receivers", Change: AtReload, Extent: AllHosts, rule: receiverURLs(),
-			field: func(c *Config) any { return &c.Events.Receivers },
-			Help:  "Who is sent the events of the cluster, each a name of your own and the URL of an HTTP server, as in cmdb=https://cmdb.example.org/trivet. The leader sends them: see docs/events.md."},
-		{Key: "events.secrets", Change: AtReload, Extent: MostHosts, rule: pairs("NAME=PATH", isReceiverFile),
-			field: func(c *Config) any { return &c.Events.Secrets },
-			Help:  "For each receiver the absolute path of a file with the secret that signs what it is sent, and nothing else: whsec_ and 24 to 64 bytes in base64. The same secret on every peer. It is read for each delivery."},
-		{Key: "events.kinds", Change: AtReload, Extent: AllHosts, rule: pairs("NAME=KIND", isReceiverKind),
-			field: func(c *Config) any { return &c.Events.Kinds },
-			Help:  "Which kinds of events a receiver is sent, one an item, as in cmdb=introspection. Without an item it is sent all but audit and rule."},
-		{Key: "events.ca_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
-			field: func(c *Config) any { return &c.Events.CAFile },
-			Help:  "Certificates (PEM) that may sign those of receivers besides those of the system. Read again when it changes."},
-	}
+var eventOptions = []Option{
+	{Key: "events.receivers", Change: AtReload, Extent: AllHosts, rule: receiverURLs(),
+		Help: "Who is sent the events of the cluster, each a name of your own and the URL of an HTTP server, as in cmdb=https://cmdb.example.org/trivet. The leader sends them: see docs/events.md."},
+	{Key: "events.secrets", Change: AtReload, Extent: MostHosts, rule: pairs("NAME=PATH", named(isReceiverName, filepath.IsAbs)),
+		Help: "For each receiver the absolute path of a file with the secret that signs what it is sent, and nothing else: whsec_ and 24 to 64 bytes in base64. The same secret on every peer. It is read for each delivery."},
+	{Key: "events.kinds", Change: AtReload, Extent: AllHosts, rule: pairs("NAME=KIND", named(isReceiverName, isReceiverName)),
+		Help: "Which kinds of events a receiver is sent, one an item, as in cmdb=introspection. Without an item it is sent all but audit and rule."},
+	{Key: "events.ca_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+		Help: "Certificates (PEM) that may sign those of receivers besides those of the system. Read again when it changes."},
 }
 
 // receiverURLs is a list of receivers, each with a URL as other services have it.
 func receiverURLs() rule {
-	r := pairs("NAME=URL", func(item string) bool {
-		name, _, found := strings.Cut(item, "=")
-		return found && isReceiverName(name)
-	})
+	r := pairs("NAME=URL", named(isReceiverName, func(string) bool { return true }))
 	judge, service := r.check, webURL().check
 	r.check = func(v any) *fault {
 		list := v.([]string)
@@ -91,19 +82,7 @@ func receiverURLs() rule {
 }
 
 // isReceiverName keeps to what the log takes: see package deliveries.
-func isReceiverName(name string) bool {
-	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-}
-
-func isReceiverFile(item string) bool {
-	name, path, found := strings.Cut(item, "=")
-	return found && isReceiverName(name) && filepath.IsAbs(path)
-}
-
-func isReceiverKind(item string) bool {
-	name, kind, found := strings.Cut(item, "=")
-	return found && isReceiverName(name) && isReceiverName(kind)
-}
+func isReceiverName(name string) bool { return isName(name, kubeLetters, "", 32) }
 
 // checkEvents finds receivers that cannot be served, and what is said of none.
 func (r *review) checkEvents() {

@@ -46,25 +46,21 @@ func writeSection(b *bytes.Buffer, s Section, values map[string]string) {
 		indent += "  "
 	}
 	for _, o := range options {
-		writeOption(b, indent, o, values)
+		help := o.Help
+		if o.Bounds() != "" {
+			help += " Allowed: " + o.Bounds() + "."
+		}
+		for _, line := range wrap(help, templateWidth-len(indent)) {
+			fmt.Fprintf(b, "%s# %s\n", indent, line)
+		}
+		_, name := split(o.Key)
+		text, written := values[o.Key]
+		mark := ""
+		if !written {
+			text, mark = o.Default, "#"
+		}
+		fmt.Fprintf(b, "%s%s%s: %s\n", indent, mark, name, o.yaml(text))
 	}
-}
-
-func writeOption(b *bytes.Buffer, indent string, o Option, values map[string]string) {
-	help := o.Help
-	if o.Bounds() != "" {
-		help += " Allowed: " + o.Bounds() + "."
-	}
-	for _, line := range wrap(help, templateWidth-len(indent)) {
-		fmt.Fprintf(b, "%s# %s\n", indent, line)
-	}
-	_, name := split(o.Key)
-	text, written := values[o.Key]
-	mark := ""
-	if !written {
-		text, mark = o.Default, "#"
-	}
-	fmt.Fprintf(b, "%s%s%s: %s\n", indent, mark, name, o.yaml(text))
 }
 
 // yaml returns the value as YAML on one line. The text was accepted by parse.

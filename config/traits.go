@@ -14,17 +14,7 @@ const (
 )
 
 // String is how the reference says it.
-func (c Change) String() string {
-	switch c {
-	case AtReload:
-		return "reload"
-	case AtRestart:
-		return "restart"
-	case AtJoin:
-		return "join"
-	}
-	return ""
-}
+func (c Change) String() string { return [...]string{"", "reload", "restart", "join"}[c] }
 
 // Extent says on how many hosts a value is the same. Every option says it; the
 // zero Extent says nothing.
@@ -42,14 +32,4 @@ const (
 )
 
 // String is how the reference says it.
-func (e Extent) String() string {
-	switch e {
-	case OneHost:
-		return "own"
-	case MostHosts:
-		return "may differ"
-	case AllHosts:
-		return "equal"
-	}
-	return ""
-}
+func (e Extent) String() string { return [...]string{"", "own", "may differ", "equal"}[e] }

@@ -99,7 +99,7 @@ type listener struct {
 func listenerOf(key, text string) (l listener, ok bool) {
 	host, port, err := splitAddress(text)
 	l = listener{key: key, text: text, port: port}
-	if err != nil || wildcard(host) {
+	if ip, unlike := netip.ParseAddr(host); err != nil || host == "" || unlike == nil && ip.IsUnspecified() {
 		return l, err == nil
 	}
 	l.host, err = hostAddr(host)
