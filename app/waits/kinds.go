@@ -109,6 +109,12 @@ func Kinds() []Kind {
 	}, memberKinds(), machineKinds(), remediationKinds())
 }
 
+// ofLog is a change of the log's configuration that the leader has to make.
+func ofLog(name, what string) Kind {
+	return Kind{Name: name, For: "the leader, to " + what, Then: "no time limit: the leader tries again until it is done",
+		Do: "'journalctl -u trivet' on the leader's host says why it fails"}
+}
+
 func memberKinds() []Kind {
 	return []Kind{
 		{
@@ -125,18 +131,8 @@ func memberKinds() []Kind {
 			Then: "no time limit: it votes once it has kept up for 2 s",
 			Do:   "'journalctl -u trivet' on SUBJECT; a join that is not wanted: 'trivet remove SUBJECT'",
 		},
-		{
-			Name: "member/changing",
-			For:  "the leader, to change the configuration of the log",
-			Then: "no time limit: the leader tries again until it is done",
-			Do:   "'journalctl -u trivet' on the leader's host says why it fails",
-		},
-		{
-			Name: "member/leaving",
-			For:  "the leader, to take a removed peer out of the configuration of the log",
-			Then: "no time limit: the leader tries again until it is done",
-			Do:   "'journalctl -u trivet' on the leader's host says why it fails",
-		},
+		ofLog("member/changing", "change the configuration of the log"),
+		ofLog("member/leaving", "take a removed peer out of the configuration of the log"),
 		{
 			Name:  "member/removed",
 			For:   "the work of a removed peer to end",
@@ -174,22 +170,18 @@ func memberKinds() []Kind {
 	}
 }
 
+// ofWorker is a state of an introspection in which a worker has something to do.
+func ofWorker(state, what string) Kind {
+	return Kind{Name: "introspection/" + state, For: "a worker, to " + what, Limit: byInspection, Then: timedOut,
+		Do: askServices}
+}
+
 func machineKinds() []Kind {
+	queued := ofWorker("queued", "do what is queued for its node")
+	queued.Limit += ", if it is under way"
 	return []Kind{
-		{
-			Name:  "introspection/starting",
-			For:   "a worker, to set the boot device and switch the machine on",
-			Limit: byInspection,
-			Then:  timedOut,
-			Do:    askServices,
-		},
-		{
-			Name:  "introspection/enrolling",
-			For:   "a worker, to create the node in Ironic",
-			Limit: byInspection,
-			Then:  timedOut,
-			Do:    askServices,
-		},
+		ofWorker("starting", "set the boot device and switch the machine on"),
+		ofWorker("enrolling", "create the node in Ironic"),
 		{
 			Name:  "introspection/waiting",
 			For:   "the machine, to boot its ramdisk and post its data to /v1/continue",
@@ -197,34 +189,10 @@ func machineKinds() []Kind {
 			Then:  timedOut,
 			Do:    "'trivet firewall explain SUBJECT' says whether it may boot; look at its console; 'trivet introspection abort SUBJECT' ends it",
 		},
-		{
-			Name:  "introspection/queued",
-			For:   "a worker, to do what is queued for its node",
-			Limit: byInspection + ", if it is under way",
-			Then:  timedOut,
-			Do:    askServices,
-		},
-		{
-			Name:  "introspection/processing",
-			For:   "a worker, to run the hooks and rules and store the result in Ironic",
-			Limit: byInspection,
-			Then:  timedOut,
-			Do:    askServices,
-		},
-		{
-			Name:  "introspection/reapplying",
-			For:   "a worker, to run the hooks and rules on its stored data",
-			Limit: byInspection,
-			Then:  timedOut,
-			Do:    askServices,
-		},
-		{
-			Name:  "introspection/aborting",
-			For:   "a worker, to switch the machine off",
-			Limit: byInspection,
-			Then:  timedOut,
-			Do:    askServices,
-		},
+		queued,
+		ofWorker("processing", "run the hooks and rules and store the result in Ironic"),
+		ofWorker("reapplying", "run the hooks and rules on its stored data"),
+		ofWorker("aborting", "switch the machine off"),
 		{
 			Name: "introspection/by-ironic",
 			For:  "Ironic, whose own inspection waits for the machine's ramdisk",
@@ -241,45 +209,25 @@ func machineKinds() []Kind {
 	}
 }
 
+// remediation is a state of a remediation that goes on by itself.
+func remediation(state, what, then string) Kind {
+	return Kind{Name: "remediation/" + state, For: what, Then: then, Do: showRemedy}
+}
+
 func remediationKinds() []Kind {
+	deleted := remediation("deleted", "its volumes to be detached", "an operator is called")
+	deleted.Limit = "10 min after the leader met this state"
 	return []Kind{
-		{
-			Name: "remediation/intent",
-			For:  "the leader, to keep new pods from the kube node",
-			Then: "no time limit: nothing is done while a guard rail forbids it",
-			Do:   showRemedy,
-		},
-		{
-			Name: "remediation/cordoned",
-			For:  "the leader, to announce that it takes the power of the machine",
-			Then: "no time limit: nothing is done while a guard rail forbids it",
-			Do:   showRemedy,
-		},
-		{
-			Name: "remediation/fencing",
-			For:  "a fence device, to switch the machine off, and for proof that it is off",
-			Then: "no time limit: a command lasts up to 5 min, then the next device is asked, or an operator",
-			Do:   showRemedy,
-		},
-		{
-			Name: "remediation/off",
-			For:  "the leader, to mark the kube node as out of service",
-			Then: "no time limit: it is proven again that the machine is off",
-			Do:   showRemedy,
-		},
-		{
-			Name: "remediation/tainted",
-			For:  "its pods to be deleted",
-			Then: "an operator is called when they do not become fewer for 2 min",
-			Do:   showRemedy,
-		},
-		{
-			Name:  "remediation/deleted",
-			For:   "its volumes to be detached",
-			Limit: "10 min after the leader met this state",
-			Then:  "an operator is called",
-			Do:    showRemedy,
-		},
+		remediation("intent", "the leader, to keep new pods from the kube node",
+			"no time limit: nothing is done while a guard rail forbids it"),
+		remediation("cordoned", "the leader, to announce that it takes the power of the machine",
+			"no time limit: nothing is done while a guard rail forbids it"),
+		remediation("fencing", "a fence device, to switch the machine off, and for proof that it is off",
+			"no time limit: a command lasts up to 5 min, then the next device is asked, or an operator"),
+		remediation("off", "the leader, to mark the kube node as out of service",
+			"no time limit: it is proven again that the machine is off"),
+		remediation("tainted", "its pods to be deleted", "an operator is called when they do not become fewer for 2 min"),
+		deleted,
 		{
 			Name: "remediation/detached",
 			For:  "the machine, to be back and Ready",
