@@ -160,10 +160,8 @@ func lockIn(root string, flag int) (*os.File, error) {
 // signLock writes over what the last process wrote, and never gives the block
 // back: on a full disk it would not get another.
 func (d *Dir) signLock() error {
-	if _, err := d.lock.WriteAt(fmt.Appendf(nil, "%-15d\n", os.Getpid()), 0); err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
-	return nil
+	_, err := d.lock.WriteAt(fmt.Appendf(nil, "%-15d\n", os.Getpid()), 0)
+	return inDir(err)
 }
 
 // sweep removes what was being built or thrown away when a process died.
@@ -212,10 +210,7 @@ func (d *Dir) HasPeer() (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("data directory: %w", err)
-	}
-	return true, nil
+	return err == nil, inDir(err)
 }
 
 // Secrets are what a peer needs before it can reach the log.
@@ -231,15 +226,9 @@ func (d *Dir) Create(id Identity, s Secrets, build func(raftDir string) error, h
 	if has, err := d.HasPeer(); err != nil || has {
 		return errors.Join(err, ErrPeerExists)
 	}
-	tmp, err := d.assemble(id, s, build)
+	tmp, err := d.assemble(id, s, build, handOver)
 	if err != nil {
 		return err
-	}
-	if err := d.do("prepare", tmp, handOver); err != nil {
-		return errors.Join(err, d.discard(tmp))
-	}
-	if err := d.syncTree(tmp); err != nil {
-		return errors.Join(err, d.discard(tmp))
 	}
 	// Before the rename: a process that dies between the two must not leave a new
 	// peer with the record that it was removed.

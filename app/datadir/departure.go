@@ -56,16 +56,9 @@ func (d *Dir) forgetDeparture() error {
 // Departed reads the record in the data directory at root, also while another
 // process has it locked; ok is false if there is none.
 func Departed(root string) (dep Departure, ok bool, err error) {
-	path := filepath.Join(root, departureFile)
-	text, err := os.ReadFile(path)
+	err = readJSON(filepath.Join(root, departureFile), &dep)
 	if errors.Is(err, fs.ErrNotExist) {
 		return dep, false, nil
 	}
-	if err != nil {
-		return dep, false, fmt.Errorf("data directory: %w", err)
-	}
-	if err := json.Unmarshal(text, &dep); err != nil {
-		return dep, false, &CorruptError{Path: path, Err: err}
-	}
-	return dep, true, nil
+	return dep, err == nil, err
 }

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,26 @@ import (
 	"path/filepath"
 	"syscall"
 )
+
+// inDir names the data directory in an error, if there is one.
+func inDir(err error) error {
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// readJSON reads a file of a peer.
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return inDir(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return &CorruptError{Path: path, Err: err}
+	}
+	return nil
+}
 
 // writeFile creates a file and waits until the disk has it.
 func writeFile(path string, data []byte) error {

@@ -6,8 +6,6 @@ import (
 	"net"
 	"slices"
 	"time"
-
-	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // namesLimit bounds the look-up of names before gossip starts.
@@ -86,12 +84,4 @@ func (on network) towards(ctx context.Context, seeds []string) net.IP {
 		}
 	}
 	return nil
-}
-
-// gossipOf are the addresses of peers in gossip.
-func gossipOf(peers []membership.FormerMember) (all []string) {
-	for _, p := range peers {
-		all = append(all, p.Gossip)
-	}
-	return all
 }

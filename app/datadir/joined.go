@@ -34,17 +34,13 @@ func keepShared(raftDir string, shared cluster.Shared) error {
 // Unconfigured returns what the cluster told when the host of the data directory at root joined, nil once Configured
 // was called. It may be asked while another process has the directory locked.
 func Unconfigured(root string) (*cluster.Shared, error) {
-	path := filepath.Join(root, peerFolder, sharedFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
 	shared := new(cluster.Shared)
-	if err := json.Unmarshal(text, shared); err != nil {
-		return nil, &CorruptError{Path: path, Err: err}
+	err := readJSON(filepath.Join(root, peerFolder, sharedFile), shared)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	return shared, nil
 }

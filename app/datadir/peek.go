@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,14 +38,8 @@ func Peek(root string) (Identity, *pki.Credentials, error) {
 }
 
 func loadIdentity(folder string) (id Identity, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, peerFile))
-	if err != nil {
-		return id, fmt.Errorf("data directory: %w", err)
-	}
-	if err := json.Unmarshal(text, &id); err != nil {
-		return id, &CorruptError{Path: filepath.Join(folder, peerFile), Err: err}
-	}
-	return id, nil
+	err = readJSON(filepath.Join(folder, peerFile), &id)
+	return id, err
 }
 
 func loadCredentials(folder string) (*pki.Credentials, error) {

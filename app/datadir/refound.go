@@ -257,7 +257,11 @@ func (h Host) Ask(ctx context.Context, r *Refounding) ([]cluster.Asked, error) {
 		ID: r.Self.ID, Cluster: r.Self.Cluster, Incarnation: r.state.View().Incarnation(), Binary: h.Binary,
 		Listen: h.Config.Gossip.Listen,
 	}}
-	s.Gossip.Advertise, _ = h.GossipAddress(ctx, r.Self.Gossip, gossipOf(r.Others)) // each is asked itself
+	var seeds []string
+	for _, p := range r.Others {
+		seeds = append(seeds, p.Gossip)
+	}
+	s.Gossip.Advertise, _ = h.GossipAddress(ctx, r.Self.Gossip, seeds) // each is asked itself
 	for _, secrets := range r.secrets {
 		if !slices.ContainsFunc(s.CAs, func(ca *x509.Certificate) bool { return ca.Equal(secrets.Credentials.CA) }) {
 			s.CAs = append(s.CAs, secrets.Credentials.CA)

@@ -40,15 +40,9 @@ func (d *Dir) do(op, path string, change func() error) error {
 // if the error is of the switch itself, the next opening finishes it.
 func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build func(raftDir string) error,
 	prepare func() error) (old string, err error) {
-	tmp, err := d.assemble(id, s, build)
+	tmp, err := d.assemble(id, s, build, prepare)
 	if err != nil {
 		return "", err
-	}
-	if err := d.do("prepare", tmp, prepare); err != nil {
-		return "", errors.Join(err, d.discard(tmp))
-	}
-	if err := d.syncTree(tmp); err != nil {
-		return "", errors.Join(err, d.discard(tmp))
 	}
 	had, err := d.HasPeer()
 	if err != nil {
@@ -78,8 +72,10 @@ func (d *Dir) setAside(verb string, now time.Time) (aside string, err error) {
 	return aside, d.rename(d.PeerDir(), aside)
 }
 
-// assemble builds a peer's folder under a name that the next opening removes.
-func (d *Dir) assemble(id Identity, s Secrets, build func(raftDir string) error) (tmp string, err error) {
+// assemble builds a peer's folder under a name that the next opening removes, calls prepare, and waits until
+// the disk has all of it.
+func (d *Dir) assemble(id Identity, s Secrets, build func(raftDir string) error,
+	prepare func() error) (tmp string, err error) {
 	if tmp, err = os.MkdirTemp(d.root, buildPattern); err != nil {
 		return "", fmt.Errorf("data directory: %w", err)
 	}
@@ -93,6 +89,12 @@ func (d *Dir) assemble(id Identity, s Secrets, build func(raftDir string) error)
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("data directory: %w", err), d.discard(tmp))
+	}
+	if err = d.do("prepare", tmp, prepare); err == nil {
+		err = d.syncTree(tmp)
+	}
+	if err != nil {
+		return "", errors.Join(err, d.discard(tmp))
 	}
 	return tmp, nil
 }
