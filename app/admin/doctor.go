@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -41,12 +39,7 @@ func others(ctx context.Context, ask func(context.Context, string) []Answer) []d
 	var rows []doctor.Facts
 	for _, a := range ask(ctx, PathPeerDoctor) {
 		var row doctor.Facts
-		if a.Err == nil {
-			if err := json.Unmarshal(a.Body, &row); err != nil {
-				a.Err = fmt.Errorf("decode response from %s: %w", a.Name, err)
-			}
-		}
-		if a.Err != nil {
+		if a.decode(&row); a.Err != nil {
 			row = doctor.Facts{Error: a.Err.Error()}
 		}
 		row.Peer, row.ID = a.Name, a.ID // as the cluster calls it, not as it calls itself

@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -190,9 +188,7 @@ func (k *KubeControl) power(ctx context.Context, c echo.Context, _ none) ([]Fenc
 	}()
 	own, err := k.here().Power(ctx, c.Param("cluster"), c.Param("node"), nil)
 	rows := append(<-others, own)
-	slices.SortStableFunc(rows, func(a, b FencePower) int {
-		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
-	})
+	byPeer(rows, func(row FencePower) (peer, id string) { return row.Peer, row.ID })
 	return rows, err
 }
 

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -36,31 +35,17 @@ const heard = "/heard"
 func (h *Host) heard(ctx echo.Context) error {
 	own := h.Heard()
 	own.Self = true
-	rows := []api.Heard{own}
-	if everywhere(ctx) {
-		rows = gather(ctx, h.Ask, PathPeerFirewall+heard, rows, func(a Answer) api.Heard {
-			return api.Heard{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
-		})
-	}
-	slices.SortStableFunc(rows, func(a, b api.Heard) int {
-		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
-	})
-	return ctx.JSON(http.StatusOK, rows)
+	return ctx.JSON(http.StatusOK, gather(ctx, h, PathPeerFirewall+heard, own,
+		func(a Answer) api.Heard { return api.Heard{Peer: a.Name, ID: a.ID, Error: a.Err.Error()} },
+		func(row api.Heard) (peer, id string) { return row.Peer, row.ID }))
 }
 
 func (h *Host) firewall(ctx echo.Context) error {
 	own := h.Firewall()
 	own.Self = true
-	rows := []api.Firewall{own}
-	if everywhere(ctx) {
-		rows = gather(ctx, h.Ask, PathPeerFirewall, rows, func(a Answer) api.Firewall {
-			return api.Firewall{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
-		})
-	}
-	slices.SortStableFunc(rows, func(a, b api.Firewall) int {
-		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
-	})
-	return ctx.JSON(http.StatusOK, rows)
+	return ctx.JSON(http.StatusOK, gather(ctx, h, PathPeerFirewall, own,
+		func(a Answer) api.Firewall { return api.Firewall{Peer: a.Name, ID: a.ID, Error: a.Err.Error()} },
+		func(row api.Firewall) (peer, id string) { return row.Peer, row.ID }))
 }
 
 // explain explains a machine, which is named by a MAC, or by the UUID or name of
@@ -95,36 +80,47 @@ func (h *Host) explain(ctx echo.Context) error {
 // them, those of the other peers.
 func (h *Host) explanations(ctx echo.Context, own api.Explanation) []api.Explanation {
 	own.Self = true
-	rows := []api.Explanation{own}
-	if everywhere(ctx) {
-		rows = gather(ctx, h.Ask, PathPeerFirewall+explain+url.PathEscape(own.MAC), rows, func(a Answer) api.Explanation {
-			return api.Explanation{Peer: a.Name, ID: a.ID, MAC: own.MAC, Error: a.Err.Error()}
-		})
-	}
-	slices.SortStableFunc(rows, func(a, b api.Explanation) int {
-		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
-	})
-	return rows
+	return gather(ctx, h, PathPeerFirewall+explain+url.PathEscape(own.MAC), own, func(a Answer) api.Explanation {
+		return api.Explanation{Peer: a.Name, ID: a.ID, MAC: own.MAC, Error: a.Err.Error()}
+	}, func(row api.Explanation) (peer, id string) { return row.Peer, row.ID })
 }
 
 // everywhere reports whether the other peers are to be asked, too.
 func everywhere(ctx echo.Context) bool { return ctx.QueryParam("all") == "1" }
 
-// gather adds what the other peers say to rows; for one that says nothing it
-// adds what silent returns.
-func gather[T any](ctx echo.Context, ask func(context.Context, string) []Answer, path string, rows []T,
-	silent func(Answer) T) []T {
-	for _, a := range ask(ctx.Request().Context(), path) {
-		var row T
-		if a.Err == nil {
-			if err := json.Unmarshal(a.Body, &row); err != nil {
-				a.Err = fmt.Errorf("decode response from %s: %w", a.Name, err)
+// gather returns the own row and, if the caller asks for them, those of the other peers, by the names of these;
+// for one that says nothing there is what silent returns.
+func gather[T any](ctx echo.Context, h *Host, path string, own T, silent func(Answer) T,
+	of func(T) (peer, id string)) []T {
+	rows := []T{own}
+	if everywhere(ctx) {
+		for _, a := range h.Ask(ctx.Request().Context(), path) {
+			var row T
+			if a.decode(&row); a.Err != nil {
+				row = silent(a)
 			}
+			rows = append(rows, row)
 		}
-		if a.Err != nil {
-			row = silent(a)
-		}
-		rows = append(rows, row)
 	}
+	byPeer(rows, of)
 	return rows
+}
+
+// decode reads what the peer said, unless it said nothing.
+func (a *Answer) decode(into any) {
+	if a.Err != nil {
+		return
+	}
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		a.Err = fmt.Errorf("decode response from %s: %w", a.Name, err)
+	}
+}
+
+// byPeer sorts rows by the names of their peers, and those of one name by server ID.
+func byPeer[T any](rows []T, of func(T) (peer, id string)) {
+	slices.SortStableFunc(rows, func(a, b T) int {
+		peer, id := of(a)
+		other, otherID := of(b)
+		return cmp.Or(cmp.Compare(peer, other), cmp.Compare(id, otherID))
+	})
 }

@@ -122,19 +122,6 @@ func (k *Keys) RevokeOperator(ctx context.Context, name string) error {
 	return k.commit(ctx, operators.RevokeOperator{Name: name, UpTo: now.Unix(), Ends: now.Add(pki.MaxTTL).Unix()})
 }
 
-// noteOperator tells the log of a certificate before its owner has it. Peers
-// that know no such note keep no operator from being issued one.
-func (k *Keys) noteOperator(ctx context.Context, v fsm.View, name string, cert []byte) error {
-	if v.Admits(operators.NoteOperator{}) != nil {
-		return nil
-	}
-	leaf, err := pki.ParseCertificate(cert)
-	if err != nil {
-		return err
-	}
-	return k.commit(ctx, operators.NoteOperator{Name: name, Issued: pki.IssuedAt(leaf).Unix(), Ends: leaf.NotAfter.Unix()})
-}
-
 // KeyWarnings are what an operator must know of certificates and keys, of a peer that
 // shows own.
 func KeyWarnings(v fsm.View, own *pki.Credentials, now time.Time) (out []api.Warning) {
@@ -211,8 +198,16 @@ func (k *Keys) IssueOperator(ctx context.Context, name string) (out Credentials,
 	if err != nil {
 		return out, invalid("%v", err)
 	}
-	if err := k.noteOperator(ctx, v, name, cert); err != nil {
-		return out, err
+	// The log is told before its owner has it. Peers that know no such note keep no operator from being issued one.
+	if v.Admits(operators.NoteOperator{}) == nil {
+		leaf, err := pki.ParseCertificate(cert)
+		if err != nil {
+			return out, err
+		}
+		note := operators.NoteOperator{Name: name, Issued: pki.IssuedAt(leaf).Unix(), Ends: leaf.NotAfter.Unix()}
+		if err := k.commit(ctx, note); err != nil {
+			return out, err
+		}
 	}
 	text, err := pki.EncodeKey(key)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -91,7 +92,13 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 	case err != nil:
 		return err
 	case former != nil:
-		return m.removeFormer(ctx, *former, force)
+		// It refuses while its peer runs in the earlier incarnation: that one ends by itself, having been asked, and
+		// then counts as heard.
+		if !force && errors.Is(m.Access.AskFormer(ctx, *former), cluster.ErrStillOld) {
+			return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this",
+				former.Name), "%s answers: its peer runs in the earlier incarnation", former)
+		}
+		return m.commit(ctx, membership.RemoveMember{ID: former.ID})
 	}
 	gone, err := memberCalled(v, peer)
 	if err != nil {
@@ -101,8 +108,13 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 		return conflict("run 'trivet leave' here, or 'trivet remove' on another peer", "this is the peer you are talking to")
 	}
 	if !force {
-		if err := m.refuseLiving(ctx, gone); err != nil {
-			return err
+		// A peer that lives should leave by itself, which hands on what it does. The leader decides by what the peer
+		// acknowledged within the last second; a session would outlive a dead peer by 10 s.
+		switch v, err := m.Safe(ctx, gone.ID); {
+		case err != nil:
+			return fmt.Errorf("ask the leader whether %s lives: %w", gone.Name, err)
+		case v.Live:
+			return livingRefusal(v)
 		}
 		if err := m.strands(ctx, gone.ID); err != nil {
 			return err
@@ -177,9 +189,15 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 			return err
 		}
 	}
-	resume, err := m.letWorkersEnd(ctx, force)
-	if err != nil {
-		return err
+	limited, cancel := context.WithTimeout(ctx, restLimit)
+	defer cancel()
+	resume, err := m.Rest(limited)
+	switch {
+	case err != nil && !force:
+		return conflict("try again when they have ended, or use --force: what they are processing then ends in error",
+			"this peer cannot leave yet: %v", err)
+	case err != nil:
+		resume = func() {}
 	}
 	m.Proposed(true)
 	if err := m.commit(ctx, membership.RemoveMember{ID: m.Self.ID, Force: force}); err != nil {
@@ -219,19 +237,3 @@ func (m *Membership) awaitOut(ctx context.Context) error {
 // restLimit is how long a peer that leaves waits for its workers: the others
 // would have to fail what these are processing.
 const restLimit = 15 * time.Second
-
-// letWorkersEnd lets the workers end before this peer is taken out; with force it does
-// not wait for more than that.
-func (m *Membership) letWorkersEnd(ctx context.Context, force bool) (resume func(), err error) {
-	limited, cancel := context.WithTimeout(ctx, restLimit)
-	defer cancel()
-	resume, err = m.Rest(limited)
-	if err != nil && !force {
-		return nil, conflict("try again when they have ended, or use --force: what they are processing then ends in error",
-			"this peer cannot leave yet: %v", err)
-	}
-	if err != nil {
-		return func() {}, nil
-	}
-	return resume, nil
-}

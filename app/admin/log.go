@@ -3,8 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -101,11 +99,7 @@ func (l *Logs) all(c echo.Context) error {
 	page.add(LogHost{Peer: l.Peer, ID: l.ID}, own, err, after)
 	for _, a := range others {
 		var theirs ownLog
-		if a.Err == nil {
-			if err := json.Unmarshal(a.Body, &theirs); err != nil {
-				a.Err = fmt.Errorf("decode response from %s: %w", a.Name, err)
-			}
-		}
+		a.decode(&theirs)
 		page.add(LogHost{Peer: a.Name, ID: a.ID}, theirs, a.Err, after)
 	}
 	page.order()
@@ -131,9 +125,7 @@ func (p *LogPage) add(h LogHost, said ownLog, err error, after map[string]string
 // order sorts lines by time and hosts by name, and makes the position.
 func (p *LogPage) order() {
 	slices.SortStableFunc(p.Lines, func(a, b LogLine) int { return cmp.Compare(a.Time, b.Time) })
-	slices.SortStableFunc(p.Hosts, func(a, b LogHost) int {
-		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
-	})
+	byPeer(p.Hosts, func(h LogHost) (peer, id string) { return h.Peer, h.ID })
 	var last []string
 	for _, h := range p.Hosts {
 		if h.last != "" {

@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -142,8 +139,6 @@ func (c *Control) members(v fsm.View, _ echo.Context) ([]Member, error) {
 			Observer: flags.Observer, Maintenance: flags.Maintenance, MaintenanceSince: wallTime(flags.MaintenanceWall),
 		})
 	}
-	slices.SortStableFunc(out, func(a, b Member) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
-	})
+	byPeer(out, func(m Member) (name, id string) { return m.Name, m.ID })
 	return out, nil
 }

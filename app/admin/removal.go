@@ -1,32 +1,15 @@
 package admin
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
-// refuseLiving refuses to remove a peer that lives: it should leave by itself,
-// which hands on what it does. The leader decides by what the peer acknowledged
-// within the last second; a session would outlive a dead peer by 10 s.
-func (m *Membership) refuseLiving(ctx context.Context, of membership.Member) error {
-	v, err := m.Safe(ctx, of.ID)
-	if err != nil {
-		return fmt.Errorf("ask the leader whether %s lives: %w", of.Name, err)
-	}
-	if !v.Live {
-		return nil
-	}
-	return livingRefusal(v)
-}
-
-// livingRefusal is the refusal, with the arithmetic of the voters.
+// livingRefusal refuses to remove a peer that lives, with the arithmetic of the voters.
 func livingRefusal(v Verdict) *api.Error {
 	rest := "it has no vote, so the majority stays as it is"
 	if v.Votes && v.Voters > 1 {
@@ -57,16 +40,4 @@ func formerCalled(v fsm.View, peer string) (*membership.FormerMember, error) {
 		found = &f
 	}
 	return found, nil
-}
-
-// removeFormer names a former member lost. It refuses while its peer runs in the
-// earlier incarnation: that one ends by itself, having been asked, and then counts
-// as heard.
-func (m *Membership) removeFormer(ctx context.Context, f membership.FormerMember, force bool) error {
-	if !force && errors.Is(m.Access.AskFormer(ctx, f), cluster.ErrStillOld) {
-		return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this",
-			f.Name),
-			"%s answers: its peer runs in the earlier incarnation", f)
-	}
-	return m.commit(ctx, membership.RemoveMember{ID: f.ID})
 }

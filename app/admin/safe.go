@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"time"
@@ -42,10 +41,9 @@ func (m *Membership) Safe(ctx context.Context, peer string) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("%w: %w", logerr.ErrNoLeader, err)
 	}
 	var v Verdict
-	if err := json.Unmarshal(body, &v); err != nil {
-		return v, fmt.Errorf("decode response from %s: %w", to.Name, err)
-	}
-	return v, nil
+	said := Answer{Name: to.Name, Body: body}
+	said.decode(&v)
+	return v, said.Err
 }
 
 // judgeLeaving is the leader's answer.
