@@ -463,9 +463,9 @@ func (b *backups) metrics(r *health.Figures) {
 	}
 	r.Gauge("backup_age_seconds", "How old this peer's newest backup is; since its start while there is none.",
 		func() float64 { return b.age().Seconds() })
-	r.Gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
+	r.Flag("backup_failing", "1 while the newest attempt at a backup failed.", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return health.BoolValue(b.err != nil)
+		return b.err != nil
 	})
 }

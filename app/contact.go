@@ -57,7 +57,11 @@ func (c *contacts) checkContacts(now time.Time) {
 		c.leading, c.since, c.away = leading, now, make(map[string]*absence)
 	}
 	if err != nil {
-		c.checkLeader(now)
+		if c.store.View().ClusterID() != "" { // else a joiner that the leader has not found yet
+			silent := now.Sub(c.store.Stats().LastContact)
+			c.logChange(now, noLeader, silent, "leader lost: this peer hears from none", "still no leader",
+				"leader heard again")
+		}
 		return
 	}
 	servers := make(map[string]bool)
@@ -68,15 +72,6 @@ func (c *contacts) checkContacts(now time.Time) {
 		}
 	}
 	maps.DeleteFunc(c.away, func(id string, _ *absence) bool { return !servers[id] }) // removed meanwhile
-}
-
-// checkLeader looks after the leader of a peer that does not lead.
-func (c *contacts) checkLeader(now time.Time) {
-	if c.store.View().ClusterID() == "" {
-		return // a joiner that the leader has not found yet
-	}
-	silent := now.Sub(c.store.Stats().LastContact)
-	c.logChange(now, noLeader, silent, "leader lost: this peer hears from none", "still no leader", "leader heard again")
 }
 
 // logChange logs what has changed for one peer, which was last heard silent ago.

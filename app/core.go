@@ -185,14 +185,20 @@ func StartCore(o CoreOptions) (*Core, error) {
 		c.Contacts = cluster.NewContacts(
 			cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Machine: o.Machine, Returned: o.Returned})
 	}
-	c.Lending = newLending(o, store, api.Traced(c.Session))
+	lend := lease.Options{Log: store, Do: api.Traced(c.Session), MinTTL: lease.ShortestTTL(o.Raft.Timing.Succession())}
+	if o.Leader != nil {
+		lend.Leader = leaderrpc.NewLeader(store, o.Leader)
+	}
+	c.Lending = lease.New(lend)
 	c.Finalizer = &cluster.Finalizer{Log: store, Session: c.Session, Hosts: o.Upgrade.Hosts, After: o.Upgrade.After,
 		Logger: o.Raft.Logger}
 	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run),
 		leader.NewRotation(store.View, o.Raft.Logger), leader.Task("finalize upgrade", c.Finalizer.Run)}
 	if o.Former != nil {
-		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Raft.Logger)})
+		formers := cluster.NewFormers(store.View, o.Former, o.Raft.Logger)
+		duties = append(duties, duty{"former members",
+			func(ctx context.Context, a firewall.Authority) error { return formers.Run(ctx, a) }})
 	}
 	if o.Introspection != nil {
 		c.inspect, err = newIntrospector(*o.Introspection, c.Reach, store, c.Session, o.Raft.Logger)
@@ -369,6 +375,11 @@ func (c *Core) held() (n int) {
 	return n
 }
 
+// AnswerLending answers what other peers ask this one about leases while it leads.
+func (c *Core) AnswerLending(ctx context.Context, path string, question []byte) ([]byte, error) {
+	return leaderrpc.Answer(ctx, c.Store, c.Lending, path, question)
+}
+
 // Close stops without handing leadership on, in any state of the peer.
 func (c *Core) Close(ctx context.Context) error {
 	c.Fitness.Stop()
@@ -382,6 +393,28 @@ func (c *Core) Close(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// maintained says whether an operator has put this peer into maintenance.
+func (c *Core) maintained() bool { return c.Store.View().MemberFlags(c.Store.ID()).Maintenance }
+
+// followMaintenance lets the workers claim nothing while this peer is in
+// maintenance; what they have begun they end.
+func (c *Core) followMaintenance(ctx context.Context) {
+	rests := false
+	for {
+		_, changed := c.Store.Changed()
+		if now := c.maintained(); now != rests {
+			rests = now
+			c.log.Info("maintenance changed", "maintenance", now)
+			c.inspect.Workers.Pause(now)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // age is how old this peer's own view may be; below 0: nothing bounds it.

@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +44,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	var served []doctor.Served
 	work.Go(func() { known = e.health(ctx) })
 	work.Go(func() { served = p.pxe.services.Facts(ctx) })
-	f := host.Gather(ctx, e.hostOptions())
+	f := host.Gather(ctx, ownRules(p.conf.Current(), p.opts.Wall))
 	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
 	f.Address.Served = served
@@ -82,11 +85,7 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 // holds reports whether this host has the floating IP.
 func (g *gate) holds() bool { return g != nil && g.Guard.Status().Held }
 
-// hostOptions say what is to be looked for on this peer's host.
-func (e *examiner) hostOptions() host.Options {
-	return ownRules(e.peer.conf.Current(), e.peer.opts.Wall)
-}
-
+// ownRules say what is to be looked for on this host.
 func ownRules(c config.Config, wall func() time.Time) host.Options {
 	return host.Options{Config: c, Table: nftables.Table, AddressTable: nftables.AddressTable, Chains: ownChains,
 		Now: wall}
@@ -108,4 +107,21 @@ func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) d
 		f.Certificates = append(f.Certificates, health.Certificates(credentials)...)
 	}
 	return f
+}
+
+// addConfigured adds how this peer is configured where all have to be alike, with
+// marks by which doctor compares secrets without reading them.
+func addConfigured(f *doctor.Facts, conf config.Config, key []byte) {
+	marks := conf.Marks(key)
+	for _, key := range slices.Sorted(maps.Keys(marks)) {
+		o, known := config.Lookup(key)
+		if !known {
+			continue
+		}
+		at := conf.Origin(key)
+		f.Configured = append(f.Configured, doctor.Configured{
+			Key: key, Line: conf.Line(key), Where: at.String(), InFile: at.Kind == config.FromFile, Secret: o.Secret(),
+			Mark: fmt.Sprintf("%016x", marks[key]), Restart: o.Change != config.AtReload,
+		})
+	}
 }

@@ -108,7 +108,13 @@ func askPeer(ctx context.Context, at string, trust *tls.Config) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("GET %s: no answer in time", at)
 	case errors.As(err, &failed):
-		return fmt.Errorf("GET %s: %w", at, plainCause(failed.Err))
+		err = failed.Err
+		// The addresses of a connection that was not made are left out: the port of this end differs each time, and the
+		// same fault has the same words on every host.
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err
+		}
+		return fmt.Errorf("GET %s: %w", at, err)
 	case err != nil:
 		return fmt.Errorf("GET %s: %w", at, err)
 	}
@@ -116,14 +122,4 @@ func askPeer(ctx context.Context, at string, trust *tls.Config) error {
 		err = fmt.Errorf("GET %s: %s, from another program than Trivet", at, answer.Status)
 	}
 	return errors.Join(err, answer.Body.Close())
-}
-
-// plainCause leaves out the addresses of a connection that was not made: the port of this
-// end differs each time, and the same fault has the same words on every host.
-func plainCause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
 }

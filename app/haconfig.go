@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -166,10 +167,12 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 	if conf.Budgets {
 		keep.More = append(keep.More, haconfig.Guard(cluster, HAConventions(conf, c.Name), logger))
 	}
-	port, err := portOf(conf.Listen)
-	if err != nil {
+	_, text, err := net.SplitHostPort(conf.Listen)
+	number, unlike := strconv.ParseUint(text, 10, 16)
+	if err := cmp.Or(err, unlike); err != nil {
 		return haCluster{}, fmt.Errorf("haconfig.listen: %w", err)
 	}
+	port := int32(number)
 	keep.Place, keep.Names = webhookPlace(o.Config, port), o.Config.API.TLS.Names
 	if conf.Via == config.HAViaEndpoints {
 		keep.Slices, keep.Endpoints = cluster,
@@ -216,15 +219,6 @@ func (c haParts) services() (out []doctor.Service) {
 			Error: api.ErrorText(of.kube.Silent())})
 	}
 	return out
-}
-
-func portOf(address string) (int32, error) {
-	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, err
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	return int32(port), err
 }
 
 // duties are what the leader does for components.

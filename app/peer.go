@@ -20,6 +20,7 @@ import (
 	firewallhost "github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -116,8 +117,14 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 func newPeer(o Options) *Peer {
 	conf := &admin.Configuration{Load: o.Load, Logger: o.Logger}
 	conf.Conf.Store(&o.Config)
+	limits := APILimits()
+	if o.Limits != nil {
+		limits = *o.Limits
+	}
 	return &Peer{
-		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current),
+		opts: o, conf: conf, figures: health.NewFigures(),
+		serving: &serving{doorway: &doorway{admission: admission.NewController()}, limits: limits, config: conf.Current,
+			files: health.NewDescriptors(o.Logger), log: o.Logger},
 		memory: memory{used: new(fileWatch), texts: newFileTexts(o.Config), passwords: new(passwordFiles)},
 		opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}

@@ -98,24 +98,24 @@ func (g *gate) duties() []leader.Duty {
 	if g == nil {
 		return nil
 	}
-	duties := []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run}}
+	duties := []leader.Duty{duty{"port list", g.Pull.Run}, duty{"inspections of Ironic", g.Follow.Run}}
 	if g.Recorder != nil {
-		duties = append(duties, guarding{"boot recorder", g.Recorder.Run})
+		duties = append(duties, duty{"boot recorder", g.Recorder.Run})
 	}
-	return append(duties, guarding{"gate", g.Guard.Run})
+	return append(duties, duty{"gate", g.Guard.Run})
 }
 
-// guarding makes a duty of work that knows nothing of package leader.
-type guarding struct {
+// duty makes one of work that knows nothing of package leader.
+type duty struct {
 	name string
 	run  func(context.Context, firewall.Authority) error
 }
 
 // Name implements leader.Duty.
-func (d guarding) Name() string { return d.name }
+func (d duty) Name() string { return d.name }
 
 // Run implements leader.Duty.
-func (d guarding) Run(ctx context.Context, a leader.Authority) error { return d.run(ctx, a) }
+func (d duty) Run(ctx context.Context, a leader.Authority) error { return d.run(ctx, a) }
 
 // unfit is a reason not to lead: under a leader that cannot open, no machine boots,
 // and the cluster looks healthy. Without a gate there is none.

@@ -97,19 +97,13 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client, log *slog.Log
 	}
 	if conf.Firewall.Recorder && p.filter.Driver != host.Noop {
 		g.Wire = recorder.Interface{Name: conf.Firewall.Interface, Place: placeIndex}
-		g.RelaysDropped = relaysDropped(conf.Firewall.Match)
+		if firewall.Match(conf.Firewall.Match).Relays() != firewall.RelaysMatched {
+			g.RelaysDropped = "what a DHCP relay passes on is dropped (firewall.match: ether)"
+		}
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address
 		g.AddressLease = p.address.Lease()
 	}
 	return g
-}
-
-// relaysDropped says why what a DHCP relay passes on over IPv4 is dropped, "" if it is not.
-func relaysDropped(match string) string {
-	if firewall.Match(match).Relays() == firewall.RelaysMatched {
-		return ""
-	}
-	return "what a DHCP relay passes on is dropped (firewall.match: ether)"
 }

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -174,26 +173,18 @@ func (p *RamdiskPort) warnings() []api.Warning {
 }
 
 // register adds the figures of the port; of a nil one there are none.
-func (p *RamdiskPort) register(r prometheus.Registerer) {
+func (p *RamdiskPort) register(f *health.Figures) {
 	if p == nil {
 		return
 	}
-	r.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "ramdisk_port_open",
-			Help: "1 while this peer takes documents at api.ramdisk_listen, 0 while it refuses connections there."},
-			func() float64 {
-				if p.listens() {
-					return 1
-				}
-				return 0
-			}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "trivet", Name: "ramdisk_port_refusals_total",
-			Help: "Times that this peer closed api.ramdisk_listen because it could not commit documents."},
-			func() float64 {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				return float64(p.refused)
-			}))
+	f.Flag("ramdisk_port_open",
+		"1 while this peer takes documents at api.ramdisk_listen, 0 while it refuses connections there.", p.listens)
+	f.Counter("ramdisk_port_refusals_total",
+		"Times that this peer closed api.ramdisk_listen because it could not commit documents.", func() float64 {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return float64(p.refused)
+		})
 }
 
 // handler hands documents to next. While the last proof failed, an answer of 503 would have the

@@ -11,8 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 )
 
@@ -201,7 +200,7 @@ func TestRamdiskHandlerCutsWhatItCannotTake(t *testing.T) {
 
 func TestRamdiskFigures(t *testing.T) {
 	inPortRig(t, func(r *portRig, _ func()) {
-		all := prometheus.NewRegistry()
+		all := health.NewFigures()
 		r.register(all)
 		figure := func(name string) float64 {
 			families, err := all.Gather()

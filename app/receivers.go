@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/receivers"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 )
@@ -77,42 +78,22 @@ func receiverServices(ctx context.Context, d *receivers.Deliverer, cluster strin
 	return out
 }
 
-// receiverFigures shows what a peer knows of receivers.
-type receiverFigures struct {
-	deliverer *receivers.Deliverer
-	wall      func() time.Time
-
-	tries, gaps, oldest *prometheus.Desc
-}
-
-func newReceiverFigures(d *receivers.Deliverer, wall func() time.Time) *receiverFigures {
-	name := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("trivet_"+name, help, append([]string{"receiver"}, labels...), nil)
-	}
-	return &receiverFigures{d, wall,
-		name("event_deliveries_total",
-			"Tries of this peer to deliver events to a receiver: taken, refused by its answer, unreachable, unproven when nothing was sent because leadership could not be proven.",
-			"outcome"),
-		name("event_delivery_gaps_total",
-			"Deliveries that told a receiver of events that are gone and that it was not sent."),
-		name("event_undelivered_seconds",
-			"Age of the oldest event that a receiver has not taken; 0 while there is none. The leader has it.")}
-}
-
-// Describe implements prometheus.Collector.
-func (f *receiverFigures) Describe(out chan<- *prometheus.Desc) {
-	out <- f.tries
-	out <- f.gaps
-	out <- f.oldest
-}
-
-// Collect implements prometheus.Collector.
-func (f *receiverFigures) Collect(out chan<- prometheus.Metric) {
-	for _, s := range f.deliverer.States() {
-		for i, outcome := range receivers.Outcomes() {
-			out <- prometheus.MustNewConstMetric(f.tries, prometheus.CounterValue, float64(s.Counts[i]), s.Receiver, outcome)
+// receiverFigures show what a peer knows of receivers.
+func receiverFigures(d *receivers.Deliverer, wall func() time.Time) *health.Scraped {
+	tries := health.Desc("event_deliveries_total",
+		"Tries of this peer to deliver events to a receiver: taken, refused by its answer, unreachable, unproven when nothing was sent because leadership could not be proven.",
+		"receiver", "outcome")
+	gaps := health.Desc("event_delivery_gaps_total",
+		"Deliveries that told a receiver of events that are gone and that it was not sent.", "receiver")
+	oldest := health.Desc("event_undelivered_seconds",
+		"Age of the oldest event that a receiver has not taken; 0 while there is none. The leader has it.", "receiver")
+	return &health.Scraped{Figures: []*prometheus.Desc{tries, gaps, oldest}, Read: func(show health.Show) {
+		for _, s := range d.States() {
+			for i, outcome := range receivers.Outcomes() {
+				show(tries, prometheus.CounterValue, float64(s.Counts[i]), s.Receiver, outcome)
+			}
+			show(gaps, prometheus.CounterValue, float64(s.Gaps), s.Receiver)
+			show(oldest, prometheus.GaugeValue, undelivered(s, wall).Seconds(), s.Receiver)
 		}
-		out <- prometheus.MustNewConstMetric(f.gaps, prometheus.CounterValue, float64(s.Gaps), s.Receiver)
-		out <- prometheus.MustNewConstMetric(f.oldest, prometheus.GaugeValue, undelivered(s, f.wall).Seconds(), s.Receiver)
-	}
+	}}
 }

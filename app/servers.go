@@ -39,17 +39,6 @@ func APILimits() httpserver.Limits {
 	}
 }
 
-// socketLimits are the bounds of the control interface's server on this host. Root
-// alone calls, and a snapshot of a slow disk may come in for long.
-func socketLimits() httpserver.Limits {
-	return httpserver.Limits{
-		Header: 10 * time.Second, Idle: 2 * time.Minute,
-		Body: 10 * time.Minute, Stall: time.Minute, BodyStep: 1,
-		Write: time.Minute,
-		Conns: 256, Share: 256, Spare: spareForHost,
-	}
-}
-
 // serving is what answers on this peer's listeners, but for the peers' port.
 type serving struct {
 	*doorway
@@ -62,15 +51,6 @@ type serving struct {
 	// ramdisks is the port that ramdisks alone call, nil if there is none.
 	ramdisks *RamdiskPort
 	running  sync.WaitGroup // and all other goroutines of the peer
-}
-
-func newServing(o Options, conf func() config.Config) *serving {
-	s := &serving{doorway: &doorway{admission: admission.NewController()}, limits: APILimits(), config: conf,
-		files: health.NewDescriptors(o.Logger), log: o.Logger}
-	if o.Limits != nil {
-		s.limits = *o.Limits
-	}
-	return s
 }
 
 // public are the parts of a server on a port that others may reach. Every answer names

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -225,7 +226,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	p.serving.api = ln
 	p.self.Register(p.figures, func() bool { return !p.core.Runner.Token().IsZero() }, p.core.inspect.Workers.Busy)
 	p.backups.metrics(p.figures)
-	p.figures.MustRegister(newReceiverFigures(p.receivers, p.opts.Wall))
+	p.figures.MustRegister(receiverFigures(p.receivers, p.opts.Wall))
 	p.serving.register(p.figures)
 	p.serving.ramdisks.register(p.figures)
 	f, err := p.newFront(p.conf.Current(), p.serving.first)
@@ -266,8 +267,15 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Root alone calls, and a snapshot of a slow disk may come in for long.
+	limits := httpserver.Limits{
+		Header: 10 * time.Second, Idle: 2 * time.Minute,
+		Body: 10 * time.Minute, Stall: time.Minute, BodyStep: 1,
+		Write: time.Minute,
+		Conns: 256, Share: 256, Spare: spareForHost,
+	}
 	p.serving.start(ln, httpserver.New(httpserver.Options{
-		Handler: p.serving.onSocket(p.admin.Handler()), Limits: socketLimits(), ConnContext: api.SocketContext,
+		Handler: p.serving.onSocket(p.admin.Handler()), Limits: limits, ConnContext: api.SocketContext,
 		Failed: p.serving.files.Note, Logger: p.opts.Logger,
 	}))
 	return nil

@@ -2,9 +2,9 @@
 // may be, where each value came from, and every reason why they will not do.
 //
 // One table ([Options]) says everything about a key: name, type, default,
-// bounds, help; the tags of [Config] say which field has its value. The file, the environment, flags, the commented template and the
-// listing of effective values are all derived from it, so adding an option is
-// one row and one field.
+// bounds, help; the tags of [Config] say which field has its value. The file, the
+// environment, flags, the commented template and the listing of effective values are
+// all derived from it, so adding an option is one row and one field.
 //
 // A value comes from the first of: flag, TRIVET_… variable, file, default
 // (docs/design.md#configuration). Unknown keys and unknown TRIVET_… variables are errors, since a

@@ -40,33 +40,29 @@ func NewFigures() *Figures {
 		elections: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
 			Help: "Answers of this peer's leader endpoints: named with a leader's name, none without one."}, []string{"answer"}),
 	}
-	for _, named := range []bool{true, false} {
-		f.elections.WithLabelValues(answerLabel(named)) // so that each is there from the start
+	for _, answer := range []string{"named", "none"} {
+		f.elections.WithLabelValues(answer) // so that each is there from the start
 	}
 	return f
 }
 
 // LoggedIn counts a login at the page.
-func (f *Figures) LoggedIn(ok bool) {
-	if ok {
-		f.logins.WithLabelValues("ok").Inc()
-		return
-	}
-	f.logins.WithLabelValues("refused").Inc()
-}
+func (f *Figures) LoggedIn(ok bool) { f.logins.WithLabelValues(label(ok, "ok", "refused")).Inc() }
 
 // Committed notes how long a write of the leader took.
 func (f *Figures) Committed(took time.Duration) { f.commits.Observe(took.Seconds()) }
 
-func answerLabel(named bool) string {
-	if named {
-		return "named"
-	}
-	return "none"
+// Answered counts an answer of a leader endpoint.
+func (f *Figures) Answered(named bool) {
+	f.elections.WithLabelValues(label(named, "named", "none")).Inc()
 }
 
-// Answered counts an answer of a leader endpoint.
-func (f *Figures) Answered(named bool) { f.elections.WithLabelValues(answerLabel(named)).Inc() }
+func label(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
+}
 
 // Timed measures the requests to the inspector's API. Health and figures are
 // not: monitoring would drown out the callers.
@@ -109,42 +105,4 @@ func countNodes(v fsm.View) countedNodes {
 		}
 	}
 	return out
-}
-
-// nodeCollector reads the figures of introspections when they are asked for.
-type nodeCollector struct {
-	view           func() fsm.View
-	states, recent *prometheus.Desc
-}
-
-func newNodeCollector(view func() fsm.View) *nodeCollector {
-	return &nodeCollector{
-		view: view,
-		states: prometheus.NewDesc("trivet_introspections",
-			"Nodes with a record of their introspection, by its state, in the whole cluster.", []string{"state"}, nil),
-		recent: prometheus.NewDesc("trivet_introspections_recently_ended",
-			"Introspections that ended within the last hour of cluster time, by how, in the whole cluster.", []string{"state"},
-			nil),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
-	out <- c.states
-	out <- c.recent
-}
-
-// Collect implements prometheus.Collector. Every state is there, so that no
-// alert waits for a series that was never seen.
-func (c *nodeCollector) Collect(out chan<- prometheus.Metric) {
-	n := countNodes(c.view())
-	gauge := func(d *prometheus.Desc, s introspection.NodeState, count int) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(count), s.String())
-	}
-	for s := introspection.NodeStarting; s <= introspection.NodeAborting; s++ {
-		gauge(c.states, s, n.states[s])
-		if !s.Active() {
-			gauge(c.recent, s, n.recent[s])
-		}
-	}
 }

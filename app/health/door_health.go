@@ -138,23 +138,23 @@ func (d *Door) register(f *Figures) {
 		}
 		return s
 	}
-	f.Gauge("firewall_configured", "1 where the configuration has this host filter what boots.",
-		func() float64 { return BoolValue(d.Driver != host.Noop) })
-	f.Gauge("floating_ip_configured", "1 where the configuration names a floating IP.",
-		func() float64 { return BoolValue(d.Address != "") })
-	f.Gauge("floating_ip_conflict",
+	f.Flag("firewall_configured", "1 where the configuration has this host filter what boots.",
+		func() bool { return d.Driver != host.Noop })
+	f.Flag("floating_ip_configured", "1 where the configuration names a floating IP.",
+		func() bool { return d.Address != "" })
+	f.Flag("floating_ip_conflict",
 		"1 while another machine answers for the floating IP, whether this host has it or does not take it for that.",
-		func() float64 { return BoolValue(guard().ConflictMAC != "") })
-	f.Gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return BoolValue(guard().Open) })
-	f.Gauge("floating_ip_held", "1 while this host has the floating IP.",
-		func() float64 { return BoolValue(guard().Held) })
-	f.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.",
+		func() bool { return guard().ConflictMAC != "" })
+	f.Flag("pass_rule_open", "1 while this host lets PXE through.", func() bool { return guard().Open })
+	f.Flag("floating_ip_held", "1 while this host has the floating IP.",
+		func() bool { return guard().Held })
+	f.Counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.",
 		func() float64 { return float64(guard().Swaps) })
-	f.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.",
+	f.Counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.",
 		func() float64 { return float64(guard().Lapses) })
-	f.Gauge("firewall_in_step", "1 while the rules of this host are as they should be.",
-		func() float64 { return BoolValue(d.err() == nil) })
-	f.counter("firewall_drift_total", "How often another program changed the rules of this host.",
+	f.Flag("firewall_in_step", "1 while the rules of this host are as they should be.",
+		func() bool { return d.err() == nil })
+	f.Counter("firewall_drift_total", "How often another program changed the rules of this host.",
 		func() float64 { return float64(d.listState().Drift) })
 	f.Gauge("firewall_allowed_macs", "MACs on the whitelist of this host.",
 		func() float64 { return float64(d.listState().Allow) })

@@ -82,12 +82,7 @@ func (c countedCluster) DeletePod(ctx context.Context, p failover.Pod) error {
 	return err
 }
 
-func resultOf(err error) string {
-	if err != nil {
-		return "failed"
-	}
-	return "ok"
-}
+func resultOf(err error) string { return label(err == nil, "ok", "failed") }
 
 // countedProber counts what kubelets answer.
 type countedProber struct {
@@ -181,7 +176,7 @@ func (k *Kube) register(f *Figures) {
 	if k == nil {
 		return
 	}
-	f.MustRegister(k.Figures.fences, k.Figures.probes, k.Figures.pods, &kubeCollector{
+	c := &kubeCollector{
 		kube: k,
 		remediations: kubeDesc("remediations",
 			"Remediations that the log keeps, by state; recovered and cancelled have ended within 30 days.", "state"),
@@ -193,11 +188,13 @@ func (k *Kube) register(f *Figures) {
 		answers: kubeDesc("api_server_answers", "1 while the API server answers the leader, which alone has it.", "cluster"),
 		mute: kubeDesc("votes_withdrawn",
 			"1 while this peer has no opinion of a cluster's kubelets, since it reaches too few of them.", "cluster"),
-	})
+	}
+	f.MustRegister(k.Figures.fences, k.Figures.probes, k.Figures.pods,
+		&Scraped{[]*prometheus.Desc{c.remediations, c.paused, c.nodes, c.lease, c.answers, c.mute}, c.read})
 }
 
 func kubeDesc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("trivet_failover_"+name, help, labels, nil)
+	return Desc("failover_"+name, help, labels...)
 }
 
 // kubeCollector reads the figures when they are asked for.
@@ -206,17 +203,9 @@ type kubeCollector struct {
 	remediations, paused, nodes, lease, answers, mute *prometheus.Desc
 }
 
-// Describe implements prometheus.Collector.
-func (k *kubeCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{k.remediations, k.paused, k.nodes, k.lease, k.answers, k.mute} {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (k *kubeCollector) Collect(out chan<- prometheus.Metric) {
+func (k *kubeCollector) read(show Show) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		show(d, prometheus.GaugeValue, value, labels...)
 	}
 	v := k.kube.Log.View()
 	states := make(map[kubestate.State]int)

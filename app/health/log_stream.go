@@ -15,8 +15,3 @@ func logWarnings(stream *logs.Queue) []api.Warning {
 	}
 	return list
 }
-
-func registerLog(f *Figures, stream *logs.Queue) {
-	f.counter("log_lines_lost_total", "Lines of this peer's log that standard error did not take.",
-		func() float64 { return float64(stream.Lost()) })
-}

@@ -22,17 +22,16 @@ func memberFlagWarnings(h ContactView) []api.Warning {
 		return nil
 	}
 	list := strings.Join(resting, ", ")
-	out := []api.Warning{{Code: "maintenance", Text: "in maintenance, and so never leading nor working: " + list,
-		Remedy: "when it is over: 'trivet maintenance off " + resting[0] + "'"}}
+	var out warningList
+	out.add("maintenance", "when it is over: 'trivet maintenance off "+resting[0]+"'",
+		"in maintenance, and so never leading nor working: %s", list)
 	switch len(may) {
 	case 0:
-		out = append(out, api.Warning{Code: "no_peer_may_lead",
-			Text:   "every voter that lives is in maintenance: none of them will lead",
-			Remedy: "'trivet maintenance off' on one of them; there it needs no leader"})
+		out.add("no_peer_may_lead", "'trivet maintenance off' on one of them; there it needs no leader",
+			"every voter that lives is in maintenance: none of them will lead")
 	case 1:
-		out = append(out, api.Warning{Code: "single_peer_may_lead",
-			Text:   "only " + may[0] + " may lead: should it die, no peer leads until maintenance ends",
-			Remedy: "'trivet maintenance off', on one of " + list})
+		out.add("single_peer_may_lead", "'trivet maintenance off', on one of "+list,
+			"only %s may lead: should it die, no peer leads until maintenance ends", may[0])
 	}
 	return out
 }

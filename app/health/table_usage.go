@@ -1,8 +1,6 @@
 package health
 
 import (
-	"fmt"
-
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/leases"
@@ -29,14 +27,12 @@ func tableUsages(v fsm.View) []tableUsage {
 	}
 }
 
-func leaseTableWarnings(tables []tableUsage) (out []api.Warning) {
+func leaseTableWarnings(tables []tableUsage) []api.Warning {
+	var out warningList
 	for _, l := range tables {
 		if 5*l.used > 4*l.most { // more than four fifths are in use
-			out = append(out, api.Warning{
-				Code: "lease_table_near_full", Remedy: l.remedy,
-				Text: fmt.Sprintf("there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what,
-					l.most),
-			})
+			out.add("lease_table_near_full", l.remedy,
+				"there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what, l.most)
 		}
 	}
 	return out

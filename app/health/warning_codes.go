@@ -52,29 +52,17 @@ func degrades(code string) bool {
 	return false
 }
 
-// warningCollector shows as figures what status warns of.
-type warningCollector struct {
-	warnings func() []api.Warning
-	shown    *prometheus.Desc
-}
-
-func newWarningCollector(warnings func() []api.Warning) *warningCollector {
-	return &warningCollector{warnings,
-		prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning of the cluster or of this host.",
-			[]string{"warning"}, nil)}
-}
-
-// Describe implements prometheus.Collector.
-func (c *warningCollector) Describe(out chan<- *prometheus.Desc) { out <- c.shown }
-
-// Collect implements prometheus.Collector. Every warning is there, so that no
-// alert waits for a series that was never seen.
-func (c *warningCollector) Collect(out chan<- prometheus.Metric) {
-	now := make(map[string]bool)
-	for _, w := range c.warnings() {
-		now[w.Code] = true
-	}
-	for _, code := range warningCodes() {
-		out <- prometheus.MustNewConstMetric(c.shown, prometheus.GaugeValue, BoolValue(now[code]), code)
-	}
+// warningFigures show what status warns of. Every warning is there, so that no alert waits for a
+// series that was never seen.
+func warningFigures(warnings func() []api.Warning) *Scraped {
+	shown := Desc("warnings", "1 while 'trivet status' shows this warning of the cluster or of this host.", "warning")
+	return &Scraped{[]*prometheus.Desc{shown}, func(show Show) {
+		now := make(map[string]bool)
+		for _, w := range warnings() {
+			now[w.Code] = true
+		}
+		for _, code := range warningCodes() {
+			show(shown, prometheus.GaugeValue, BoolValue(now[code]), code)
+		}
+	}}
 }

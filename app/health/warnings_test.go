@@ -46,7 +46,7 @@ func TestWarningCodes(t *testing.T) {
 
 func TestWarningsAreFigures(t *testing.T) {
 	shown := []api.Warning{{Code: "backup_old"}, {Code: "restart_needed"}}
-	c := newWarningCollector(func() []api.Warning { return shown })
+	c := warningFigures(func() []api.Warning { return shown })
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)
 	families, err := registry.Gather()
