@@ -24,7 +24,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/bounds"
-	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
@@ -89,17 +88,6 @@ type backup struct {
 	taken       time.Time // by the wall clock
 	incarnation uint64    // of the cluster; 0 in the name of one of v0.2.0
 	index       uint64    // of the log
-}
-
-func newBackups(o Options, peer datadir.Identity, core *Core) *backups {
-	return &backups{
-		conf: o.Config.Backup, peer: peer, view: core.Store.View, wall: o.Wall, log: o.Logger,
-		failing: logs.Limit(o.Logger), began: o.Wall(), progress: progress{core.Stored, core.Session.ID, time.Now()},
-		free: func(path string) (uint64, error) {
-			space, err := ballast.Look(path)
-			return space.Free, err
-		},
-	}
 }
 
 // Run takes backups until ctx ends; without a directory it returns at once.

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/api/receivers"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -163,8 +164,12 @@ func StartCore(o CoreOptions) (*Core, error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	patient.Follow(store)
-	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store),
-		log: o.Raft.Logger}
+	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), log: o.Raft.Logger}
+	if el := o.Electing; len(el.Elections) > 0 {
+		c.Elector = elector.NewWitness(elector.WitnessOptions{
+			Log: store, Elections: el.Elections, Bound: el.Bound, Now: el.Now, Logger: o.Raft.Logger,
+		})
+	}
 	if o.Introspection != nil {
 		c.Reach = ironic.NewReach(o.Introspection.Ironic, o.Introspection.Ramdisks, o.Raft.Logger)
 	}
@@ -213,9 +218,11 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	duties = append(duties, o.Duties...)
 	if o.Failover != nil {
-		c.kube = newKubeWatch(*o.Failover, o.Self, c, o.Raft.Wall, o.Raft.Logger)
-		duties = append(duties, c.kube.Controller)
-		c.kube = c.kube.orNil()
+		kube := newKubeWatch(*o.Failover, o.Self, c, o.Raft.Wall, o.Raft.Logger)
+		duties = append(duties, kube.Controller)
+		if o.Failover.Settings.Mode != failover.ModeOff { // else no other part of a peer has to do with it
+			c.kube = kube
+		}
 	}
 	duties = append(duties, c.gate.duties()...)
 	c.Runner = leader.NewRunner(leader.Options{
@@ -283,8 +290,10 @@ func (c *Core) startDuties(lost orphan, removed func()) {
 	if c.Elector != nil {
 		c.rest.Go(func() { c.Elector.Run(ctx) })
 	}
-	if c.kube != nil {
-		c.rest.Go(func() { c.kube.watchKubeNodes(ctx) })
+	if k := c.kube; k != nil && k.made.Settings.Mode == failover.ModeSafe {
+		c.rest.Go(func() { k.Prober.Run(ctx) })
+	} else if k != nil { // mode noobaa asks the API server alone
+		c.rest.Go(func() { k.reports.Run(ctx) })
 	}
 	if in := c.inspect; in != nil {
 		c.rest.Go(func() { in.notifier.Run(ctx) })

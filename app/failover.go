@@ -294,20 +294,3 @@ func newKubeWatch(o Failover, self cluster.Self, c *Core, wall func() time.Time,
 		}),
 	}
 }
-
-// orNil returns nil for failover that is off: no other part of a peer has to do with it.
-func (k *kubeWatch) orNil() *kubeWatch {
-	if k.made.Settings.Mode == failover.ModeOff {
-		return nil
-	}
-	return k
-}
-
-// watchKubeNodes is what every peer does for kube nodes.
-func (k *kubeWatch) watchKubeNodes(ctx context.Context) {
-	if k.made.Settings.Mode == failover.ModeSafe { // mode noobaa asks the API server alone
-		k.Prober.Run(ctx)
-		return
-	}
-	k.reports.Run(ctx)
-}

@@ -87,15 +87,6 @@ func (o Options) openSettings(conf config.Inspection) (s inspector.Settings, err
 	return s, err
 }
 
-// openIronic sends no request: Ironic may be away for a while.
-func (in *inspection) openIronic(o Options) (err error) {
-	if in.ironic, err = ironic.New(o.Config.Ironic, o.Logger); err != nil {
-		return err
-	}
-	in.names = accept.NewNames(in.ironic, o.Wall)
-	return nil
-}
-
 // openNotes reads what the workers of the last process left.
 func (in *inspection) openNotes(dir *datadir.Dir, opened *closers) error {
 	notes, unfinished, err := blackbox.Open(dir.NotesFile())

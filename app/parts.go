@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // step opens one part of a peer. As soon as a resource is open, the step adds
@@ -67,7 +69,12 @@ func (p *Peer) steps() []step {
 		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }),
 			named: true},
 		{part: "API certificate", open: do(func() (err error) { p.certificate, err = o.openTLS(); return err }), named: true},
-		{part: "Ironic client", open: do(func() error { return p.inspection.openIronic(o) }), named: true},
+		{part: "Ironic client", open: do(func() (err error) { // no request is sent: Ironic may be away for a while
+			if p.ironic, err = ironic.New(o.Config.Ironic, o.Logger); err == nil {
+				p.names = accept.NewNames(p.ironic, o.Wall)
+			}
+			return err
+		}), named: true},
 		{part: "worker notes", open: do(func() error { return p.inspection.openNotes(o.Dir, p.opened) })},
 		{part: "PXE filter", open: do(func() error { p.pxe.openFilter(o, p.opened); return nil })},
 		{part: "floating IP",

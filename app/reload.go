@@ -26,7 +26,9 @@ func (p *Peer) prepare(next config.Config, applied []string) (parts []func(), er
 		{changed.has("failover"), p.core.kube.prepare},
 		{slices.Contains(applied, "failover.fence_file"), p.kube.fences.prepare},
 		{changed.has("events"), func(c config.Config) (func(), error) { return prepareReceivers(p.opts, p.receivers, c) }},
-		{changed.has("log"), p.opts.prepareLog},
+		{changed.has("log") && p.opts.Log != nil, func(c config.Config) (func(), error) {
+			return func() { p.opts.Log(c.Log) }, nil
+		}},
 	} {
 		if !part.touched {
 			continue
@@ -101,11 +103,4 @@ func (k *kubeWatch) prepare(next config.Config) (put func(), err error) {
 		return nil, err
 	}
 	return func() { k.Controller.Renew(settings) }, nil
-}
-
-func (o Options) prepareLog(next config.Config) (put func(), err error) {
-	if o.Log == nil {
-		return func() {}, nil
-	}
-	return func() { o.Log(next.Log) }, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -86,7 +87,15 @@ func (p *Peer) startCore(ctx context.Context) error {
 			"the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
-	p.backups = newBackups(p.opts, p.id, core)
+	p.backups = &backups{
+		conf: p.opts.Config.Backup, peer: p.id, view: core.Store.View, wall: p.opts.Wall, log: p.opts.Logger,
+		failing: logs.Limit(p.opts.Logger), began: p.opts.Wall(),
+		progress: progress{core.Stored, core.Session.ID, time.Now()},
+		free: func(path string) (uint64, error) {
+			space, err := ballast.Look(path)
+			return space.Free, err
+		},
+	}
 	p.pxe.openServices(floatingClient{p.opts.Config, core.Store.View, p.opts.Wall}, core.Store)
 	return nil
 }
@@ -192,8 +201,7 @@ func (p *Peer) startGossip(ctx context.Context, ring cluster.Ring) error {
 			return gossipHosts(view(), p.access, p.id)
 		}, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
-	var number syscall.Errno
-	if errors.As(err, &number) {
+	if _, ok := errors.AsType[syscall.Errno](err); ok {
 		return newListenError("gossip.listen", listen, err)
 	}
 	if err != nil {

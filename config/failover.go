@@ -39,17 +39,12 @@ func (r *review) checkFailover() {
 	if f.Mode == FailoverOff {
 		return
 	}
-	if len(f.Clusters()) == 0 {
-		r.addProblem("failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch",
-			"write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
-	}
-	if f.Mode == FailoverSafe && f.FenceFile == "" {
-		r.addProblem("failover.fence_file", "failover.mode safe takes the power of machines, and nothing says how",
-			"write the path of a file of devices")
-	}
-	if f.Mode == FailoverNooBaa && f.NooBaa.Namespace == "" {
-		r.addProblem("failover.noobaa_namespace", "failover.mode noobaa needs it", "write the namespace in which NooBaa runs")
-	}
+	r.when(len(f.Clusters()) == 0, "failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch",
+		"write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
+	r.when(f.Mode == FailoverSafe && f.FenceFile == "", "failover.fence_file",
+		"failover.mode safe takes the power of machines, and nothing says how", "write the path of a file of devices")
+	r.when(f.Mode == FailoverNooBaa && f.NooBaa.Namespace == "", "failover.noobaa_namespace",
+		"failover.mode noobaa needs it", "write the namespace in which NooBaa runs")
 	if d := f.Detection; f.Mode == FailoverSafe && d.NotReadyAfter > 0 && d.NotReadyAfter < d.LeaseAge {
 		r.addProblem("failover.not_ready_after",
 			fmt.Sprintf("%s is less than failover.lease_age (%s), which it would make pointless",
@@ -72,17 +67,12 @@ func (r *review) lookAtFailover() {
 	case f.Mode == FailoverSafe && f.NooBaa.Namespace != "":
 		r.addProblem("failover.noobaa_namespace", "is not used: failover.mode is safe", "remove it")
 	}
-	if f.Mode == FailoverNooBaa && f.FenceFile != "" {
-		r.addProblem("failover.fence_file", "is not used: failover.mode noobaa fences nothing", "write failover.mode: safe")
-	}
-	if f.Mode == FailoverSafe && f.Detection.LeaseAge < shortLeaseAge {
-		r.addProblem("failover.lease_age",
-			formatDuration(f.Detection.LeaseAge)+
-				" is less than 15s: kube nodes that are merely busy lose their power, unless their kubelets renew more often than every 10s",
-			"write 17s")
-	}
-	if f.Mode == FailoverSafe && f.Guard.MinHealthy == "" && f.Guard.MaxUnhealthy == "" {
-		r.addProblem("failover.min_healthy",
-			"is empty, and so is failover.max_unhealthy: a fault of the network may switch all kube nodes off", "write 51%")
-	}
+	r.when(f.Mode == FailoverNooBaa && f.FenceFile != "", "failover.fence_file",
+		"is not used: failover.mode noobaa fences nothing", "write failover.mode: safe")
+	r.when(f.Mode == FailoverSafe && f.Detection.LeaseAge < shortLeaseAge, "failover.lease_age",
+		formatDuration(f.Detection.LeaseAge)+
+			" is less than 15s: kube nodes that are merely busy lose their power, unless their kubelets renew more often than every 10s",
+		"write 17s")
+	r.when(f.Mode == FailoverSafe && f.Guard.MinHealthy == "" && f.Guard.MaxUnhealthy == "", "failover.min_healthy",
+		"is empty, and so is failover.max_unhealthy: a fault of the network may switch all kube nodes off", "write 51%")
 }

@@ -21,9 +21,12 @@ type NamespaceRule struct {
 // Rules are those of haconfig.namespaces for a cluster, in their order. The
 // configuration was checked.
 func (h HAConfig) Rules(cluster string) []NamespaceRule {
-	var out []NamespaceRule
-	for _, item := range h.Namespaces {
-		if r, err := parseNamespaceRule(item); err == nil && (r.Cluster == "" || r.Cluster == cluster) {
+	return rulesFor(cluster, h.Namespaces, parseNamespaceRule, func(r NamespaceRule) string { return r.Cluster })
+}
+
+func rulesFor[R any](cluster string, items []string, parse func(string) (R, error), of func(R) string) (out []R) {
+	for _, item := range items {
+		if r, err := parse(item); err == nil && (of(r) == "" || of(r) == cluster) {
 			out = append(out, r)
 		}
 	}
@@ -141,13 +144,7 @@ const componentRuleForm = "rules: cluster=CLUSTER namespace=NAME name=NAME label
 // ComponentRules are those of haconfig.components for a cluster, in their order. The
 // configuration was checked.
 func (h HAConfig) ComponentRules(cluster string) []ComponentRule {
-	var out []ComponentRule
-	for _, item := range h.Components {
-		if r, err := ParseComponentRule(item); err == nil && (r.Cluster == "" || r.Cluster == cluster) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return rulesFor(cluster, h.Components, ParseComponentRule, func(r ComponentRule) string { return r.Cluster })
 }
 
 // ParseComponentRule reads an item of haconfig.components.

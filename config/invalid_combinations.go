@@ -21,21 +21,24 @@ func (r *review) addProblem(key, what, do string) {
 	r.found = append(r.found, Problem{Where: r.Origin(key), Key: key, What: what, Do: do})
 }
 
+// when is addProblem where something is wrong.
+func (r *review) when(wrong bool, key, what, do string) {
+	if wrong {
+		r.addProblem(key, what, do)
+	}
+}
+
 // crossCheck finds values that are right one by one and wrong together.
 func (c Config) crossCheck() Problems {
 	r := review{Config: c}
 	r.checkAPI()
 	r.checkClientTLS()
-	if r.FloatingIP.Address != "" && r.FloatingIP.Interface == "" {
-		r.addProblem("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
-	}
-	if r.FloatingIP.Address == "" && r.FloatingIP.Interface != "" {
-		r.addProblem("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
-	}
-	if r.Firewall.DenyUnknownMACs && r.Inspection.Processing.NodeNotFoundHook != "" {
-		r.addProblem("firewall.deny_unknown_macs",
-			"keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
-	}
+	r.when(r.FloatingIP.Address != "" && r.FloatingIP.Interface == "", "floating_ip.address",
+		"no interface carries the address", "write floating_ip.interface")
+	r.when(r.FloatingIP.Address == "" && r.FloatingIP.Interface != "", "floating_ip.interface",
+		"there is no address for it to carry", "write floating_ip.address")
+	r.when(r.Firewall.DenyUnknownMACs && r.Inspection.Processing.NodeNotFoundHook != "", "firewall.deny_unknown_macs",
+		"keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	switch f := r.Firewall; {
 	case f.Driver == "iptables" && f.Match == "chaddr":
 		r.addProblem("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look",
@@ -61,13 +64,10 @@ func (c Config) crossCheck() Problems {
 // checkIronic finds credentials that are not whole.
 func (r *review) checkIronic() {
 	i := r.Ironic
-	if i.AuthType != "none" && (i.Username == "" || i.Password == "" && i.PasswordFile == "") {
-		r.addProblem("ironic.auth_type", i.AuthType+" needs a user",
-			"write ironic.username, and ironic.password or ironic.password_file")
-	}
-	if i.Password != "" && i.PasswordFile != "" {
-		r.addProblem("ironic.password_file", "there is ironic.password too", "remove one of the two")
-	}
+	r.when(i.AuthType != "none" && (i.Username == "" || i.Password == "" && i.PasswordFile == ""), "ironic.auth_type",
+		i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
+	r.when(i.Password != "" && i.PasswordFile != "", "ironic.password_file", "there is ironic.password too",
+		"remove one of the two")
 	if i.AuthType != "keystone" {
 		return
 	}
@@ -75,9 +75,7 @@ func (r *review) checkIronic() {
 		{"ironic.auth_url", i.Keystone.AuthURL}, {"ironic.project_name", i.Keystone.Project},
 		{"ironic.user_domain_name", i.Keystone.UserDomain}, {"ironic.project_domain_name", i.Keystone.ProjectDomain},
 	} {
-		if need.value == "" {
-			r.addProblem(need.key, "keystone needs it", "write it, as in the openrc file of the user")
-		}
+		r.when(need.value == "", need.key, "keystone needs it", "write it, as in the openrc file of the user")
 	}
 }
 
@@ -87,10 +85,14 @@ func (r *review) portConflicts() {
 	all := r.listeners()
 	for i, l := range all {
 		for _, other := range all[:i] {
-			if l.overlaps(other) {
-				r.addProblem(l.key, fmt.Sprintf("%s is taken by %s (%s)%s", l.text, other.key, other.text, r.placeOf(other.key)),
-					"give each a port of its own")
+			if !l.overlaps(other) {
+				continue
 			}
+			taken := fmt.Sprintf("%s is taken by %s (%s)", l.text, other.key, other.text)
+			if at := r.Origin(other.key); at.Kind != FromDefault {
+				taken += ", written in " + at.String()
+			}
+			r.addProblem(l.key, taken, "give each a port of its own")
 		}
 	}
 }
@@ -107,10 +109,8 @@ func (c Config) secondLook() Problems {
 		r.addProblem("inspection.timeout", formatDuration(r.Inspection.Timeout)+" is more than 15m",
 			"a machine that never answers blocks its node that long")
 	}
-	if r.Firewall.Driver == "noop" {
-		r.addProblem("firewall.driver", "noop filters nothing: all three hosts answer PXE at once",
-			"use it only where no DHCP server runs")
-	}
+	r.when(r.Firewall.Driver == "noop", "firewall.driver", "noop filters nothing: all three hosts answer PXE at once",
+		"use it only where no DHCP server runs")
 	r.lookAtAPI()
 	r.lookAtServices()
 	r.lookAtReceivers()
@@ -123,12 +123,10 @@ func (c Config) secondLook() Problems {
 // lookAtIronic warns of credentials that go unused, or in the clear.
 func (r *review) lookAtIronic() {
 	i := r.Ironic
-	if i.AuthType == "http_basic" && inTheClear(i.Endpoint) {
-		r.addProblem("ironic.endpoint", "the password goes over the network unencrypted", "use https")
-	}
-	if i.AuthType == "keystone" && inTheClear(i.Keystone.AuthURL) {
-		r.addProblem("ironic.auth_url", "the password goes over the network unencrypted", "use https")
-	}
+	r.when(i.AuthType == "http_basic" && inTheClear(i.Endpoint), "ironic.endpoint",
+		"the password goes over the network unencrypted", "use https")
+	r.when(i.AuthType == "keystone" && inTheClear(i.Keystone.AuthURL), "ironic.auth_url",
+		"the password goes over the network unencrypted", "use https")
 }
 
 // inTheClear reports whether a URL leads out of this host without TLS.
@@ -161,13 +159,10 @@ func (c *Config) setDependentDefaults() {
 // not be for any other command. The error, if any, is a [Problems].
 func (c Config) CheckServe() error {
 	r := review{Config: c}
-	if c.API.AuthStrategy == "" {
-		r.addProblem("api.auth_strategy", fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
-			"write http_basic or keystone, or noauth if everybody who reaches it may use it")
-	}
-	if c.Name == "" {
-		r.addProblem("name", "is not written, and the host's name will not do", "write one")
-	}
+	r.when(c.API.AuthStrategy == "", "api.auth_strategy",
+		fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
+		"write http_basic or keystone, or noauth if everybody who reaches it may use it")
+	r.when(c.Name == "", "name", "is not written, and the host's name will not do", "write one")
 	return r.found.err()
 }
 

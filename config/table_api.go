@@ -122,13 +122,11 @@ const maxTLSNames = 16
 
 // checkAPI finds options of the API that do not fit together.
 func (r *review) checkAPI() {
-	if r.API.AuthStrategy == "http_basic" && r.API.HTTPBasicAuthUserFile == "" {
-		r.addProblem("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
-	}
+	r.when(r.API.AuthStrategy == "http_basic" && r.API.HTTPBasicAuthUserFile == "", "api.auth_strategy",
+		"http_basic needs users", "write api.http_basic_auth_user_file")
 	files := r.API.TLS.CertFile != "" && r.API.TLS.KeyFile != ""
-	if r.API.TLS.Certificate == TLSFiles && !files {
-		r.addProblem("api.tls.certificate", "files needs them", "write api.tls.cert_file and api.tls.key_file")
-	}
+	r.when(r.API.TLS.Certificate == TLSFiles && !files, "api.tls.certificate", "files needs them",
+		"write api.tls.cert_file and api.tls.key_file")
 	if n := len(r.API.TLS.Names); n > maxTLSNames {
 		r.addProblem("api.tls.names", fmt.Sprintf("has %d items", n), fmt.Sprintf("at most %d", maxTLSNames))
 	}
@@ -137,20 +135,17 @@ func (r *review) checkAPI() {
 
 // lookAtAPI warns of what is written and not used.
 func (r *review) lookAtAPI() {
-	if r.API.AuthStrategy == "noauth" && !loopback(r.API.Listen) {
-		r.addProblem("api.auth_strategy", "everybody who reaches "+r.API.Listen+" may start and abort introspections",
-			"use http_basic or keystone unless the network is closed")
-	}
-	if r.API.AuthStrategy != "http_basic" && len(r.API.HTTPBasicReaders) > 0 {
-		r.addProblem("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything",
-			"write api.auth_strategy: http_basic, or remove the list")
-	}
+	r.when(r.API.AuthStrategy == "noauth" && !loopback(r.API.Listen), "api.auth_strategy",
+		"everybody who reaches "+r.API.Listen+" may start and abort introspections",
+		"use http_basic or keystone unless the network is closed")
+	r.when(r.API.AuthStrategy != "http_basic" && len(r.API.HTTPBasicReaders) > 0, "api.http_basic_readers",
+		"there are no users without http_basic: who is written here may do everything",
+		"write api.auth_strategy: http_basic, or remove the list")
 	for _, written := range []struct {
 		key, file string
 	}{{"api.tls.cert_file", r.API.TLS.CertFile}, {"api.tls.key_file", r.API.TLS.KeyFile}} {
-		if written.file != "" && r.API.TLS.Certificate != TLSFiles {
-			r.addProblem(written.key, "is not used: api.tls.certificate is "+r.API.TLS.Certificate,
-				"write api.tls.certificate: files, or remove this line")
-		}
+		r.when(written.file != "" && r.API.TLS.Certificate != TLSFiles, written.key,
+			"is not used: api.tls.certificate is "+r.API.TLS.Certificate,
+			"write api.tls.certificate: files, or remove this line")
 	}
 }

@@ -74,17 +74,13 @@ func parseElection(item string) (e Election, ok bool) {
 // checkElector finds elections that cannot be answered about.
 func (r *review) checkElector() {
 	for _, e := range r.Elector.Elections() {
-		if e.Lease != "" && !r.Lease.Enabled {
-			r.addProblem("elector.listen", fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name),
-				"write lease.enabled: true")
-		}
+		r.when(e.Lease != "" && !r.Lease.Enabled, "elector.listen",
+			fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
 	}
 	seen := make(map[string]bool)
 	for _, item := range r.Elector.Identities {
 		name, _, _ := strings.Cut(item, "=")
-		if seen[name] {
-			r.addProblem("elector.identities", name+" is called twice", "remove one")
-		}
+		r.when(seen[name], "elector.identities", name+" is called twice", "remove one")
 		seen[name] = true
 	}
 }

@@ -92,10 +92,8 @@ func (r *review) checkEvents() {
 			r.addProblem("events.receivers", fmt.Sprintf("%q names another receiver already", one.Name),
 				"give each receiver a name of its own")
 		}
-		if one.SecretFile == "" {
-			r.addProblem("events.receivers", fmt.Sprintf("receiver %s has no secret", one.Name),
-				"write events.secrets: ["+one.Name+"=/etc/trivet/"+one.Name+".secret]")
-		}
+		r.when(one.SecretFile == "", "events.receivers", fmt.Sprintf("receiver %s has no secret", one.Name),
+			"write events.secrets: ["+one.Name+"=/etc/trivet/"+one.Name+".secret]")
 	}
 	for _, list := range []struct {
 		key   string
@@ -108,9 +106,7 @@ func (r *review) checkEvents() {
 			if !slices.ContainsFunc(receivers, func(one EventReceiver) bool { return one.Name == name }) {
 				r.addProblem(list.key, fmt.Sprintf("events.receivers names no %q", name), "write it there, or remove the item")
 			}
-			if list.once && seen[name] {
-				r.addProblem(list.key, fmt.Sprintf("%q has a secret already", name), "remove one of the two")
-			}
+			r.when(list.once && seen[name], list.key, fmt.Sprintf("%q has a secret already", name), "remove one of the two")
 			seen[name] = true
 		}
 	}
@@ -119,10 +115,9 @@ func (r *review) checkEvents() {
 // lookAtReceivers warns of events that are sent in the clear.
 func (r *review) lookAtReceivers() {
 	for _, one := range r.Events.List() {
-		if inTheClear(one.URL) {
-			r.addProblem("events.receivers",
-				fmt.Sprintf("what receiver %s is sent goes over the network unencrypted; it is signed, and everybody reads it",
-					one.Name), "use https")
-		}
+		r.when(inTheClear(one.URL), "events.receivers",
+			fmt.Sprintf("what receiver %s is sent goes over the network unencrypted; it is signed, and everybody reads it",
+				one.Name),
+			"use https")
 	}
 }

@@ -121,10 +121,9 @@ func (r *review) checkHAConfig() {
 		known[cluster.Name] = true
 	}
 	unknown := func(key, cluster string) {
-		if cluster != "" && h.On() && !known[cluster] {
-			r.addProblem(key, fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster),
-				"write a name of haconfig.kubeconfigs or haconfig.in_cluster")
-		}
+		r.when(cluster != "" && h.On() && !known[cluster], key,
+			fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster),
+			"write a name of haconfig.kubeconfigs or haconfig.in_cluster")
 	}
 	for _, item := range h.Namespaces {
 		if r, err := parseNamespaceRule(item); err == nil {

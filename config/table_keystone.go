@@ -80,9 +80,8 @@ func isRole(item string) bool {
 // checkAPIKeystone finds what is missing to ask Keystone.
 func (r *review) checkAPIKeystone() {
 	k := r.API.Keystone
-	if k.Password != "" && k.PasswordFile != "" {
-		r.addProblem("api.keystone.password_file", "there is api.keystone.password too", "remove one of the two")
-	}
+	r.when(k.Password != "" && k.PasswordFile != "", "api.keystone.password_file", "there is api.keystone.password too",
+		"remove one of the two")
 	if r.API.AuthStrategy != StrategyKeystone {
 		return
 	}
@@ -91,19 +90,13 @@ func (r *review) checkAPIKeystone() {
 		{"api.keystone.user_domain_name", k.UserDomain},
 		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
 	} {
-		if need.value == "" {
-			r.addProblem(need.key, "api.auth_strategy keystone needs it",
-				"write it: Trivet asks Keystone as a user of its own, as every service does")
-		}
+		r.when(need.value == "", need.key, "api.auth_strategy keystone needs it",
+			"write it: Trivet asks Keystone as a user of its own, as every service does")
 	}
-	if k.Password == "" && k.PasswordFile == "" {
-		r.addProblem("api.keystone.password", "api.auth_strategy keystone needs it",
-			"write it, or api.keystone.password_file")
-	}
-	if len(k.AdminRoles) == 0 {
-		r.addProblem("api.keystone.admin_roles", "without a role no user could change anything",
-			"write a role, as admin or system:admin")
-	}
+	r.when(k.Password == "" && k.PasswordFile == "", "api.keystone.password", "api.auth_strategy keystone needs it",
+		"write it, or api.keystone.password_file")
+	r.when(len(k.AdminRoles) == 0, "api.keystone.admin_roles", "without a role no user could change anything",
+		"write a role, as admin or system:admin")
 }
 
 // checkClientTLS finds a certificate without its key, and the other way round.
@@ -139,10 +132,8 @@ func (r *review) lookAtServices() {
 			"use https")
 	}
 	for section, conf := range r.clientTLS() {
-		if conf.InsecureSkipVerify {
-			r.addProblem(section+"insecure_skip_verify",
-				"NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place",
-				"write "+section+"ca_file instead")
-		}
+		r.when(conf.InsecureSkipVerify, section+"insecure_skip_verify",
+			"NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place",
+			"write "+section+"ca_file instead")
 	}
 }

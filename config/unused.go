@@ -41,9 +41,7 @@ func (r *review) lookAtUnused() {
 			r.HAConfig.On(), "haconfig.kubeconfigs and haconfig.in_cluster are empty, so that the webhook is off"},
 	} {
 		for _, key := range o.keys {
-			if !o.used && r.Origin(key).Kind != FromDefault {
-				r.addProblem(key, "is not used: "+o.why, "write what it needs, or remove it")
-			}
+			r.when(!o.used && r.Origin(key).Kind != FromDefault, key, "is not used: "+o.why, "write what it needs, or remove it")
 		}
 	}
 }

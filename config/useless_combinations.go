@@ -38,10 +38,9 @@ func (c Config) CheckPairs() Problems {
 // own name, which is the default, may change.
 func (c Config) CheckName(known string) Problems {
 	r := review{Config: c}
-	if c.Name != known && c.Origin("name").Kind != FromDefault {
-		r.addProblem("name", fmt.Sprintf("%s is not used: the cluster knows this host as %s since it joined", c.Name, known),
-			"write "+known+"; to rename it: 'trivet leave' here, then 'trivet join' under the new name")
-	}
+	r.when(c.Name != known && c.Origin("name").Kind != FromDefault, "name",
+		fmt.Sprintf("%s is not used: the cluster knows this host as %s since it joined", c.Name, known),
+		"write "+known+"; to rename it: 'trivet leave' here, then 'trivet join' under the new name")
 	return r.found
 }
 
@@ -77,14 +76,6 @@ func (c Config) keyWithPlace(key string) string {
 		return fmt.Sprintf("%s (%v)", key, at)
 	}
 	return key
-}
-
-// placeOf says where a key was written, after what is said of its value; "" for nowhere.
-func (c Config) placeOf(key string) string {
-	if at := c.Origin(key); at.Kind != FromDefault {
-		return ", written in " + at.String()
-	}
-	return ""
 }
 
 // listener is an option by which this peer listens on TCP.
@@ -251,7 +242,7 @@ func (r *review) pairWebhook() {
 		return
 	}
 	l, ok := listenerOf("haconfig.listen", h.Listen)
-	advertised := r.advertisedHost()
+	advertised := r.advertisedAt()
 	via := r.keyWithPlace("haconfig.via") + " endpoints"
 	if host, _, err := splitAddress(r.Cluster.Advertise); err == nil {
 		if _, named := netip.ParseAddr(host); named != nil {
@@ -268,31 +259,23 @@ func (r *review) pairWebhook() {
 	case l.loopback():
 		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it",
 			l.text, via, clusters), "write "+everyAddress(l.port))
-	case advertised.IsValid() && !l.reaches(advertised):
+	case advertised.host.IsValid() && !l.reaches(advertised.host):
 		r.addProblem(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text,
-			advertised, r.keyWithPlace(r.advertisedKey()), via), "write "+everyAddress(l.port))
+			advertised.host, r.keyWithPlace(advertised.key), via), "write "+everyAddress(l.port))
 	}
 }
 
-// advertisedKey is the option that says at which address the others reach this peer.
-func (c Config) advertisedKey() string {
+// advertisedAt is where the others reach this peer, and the option that says so; the host is not valid where none
+// names one.
+func (c Config) advertisedAt() listener {
+	key, text := "cluster.listen", c.Cluster.Listen
 	if c.Cluster.Advertise != "" {
-		return "cluster.advertise"
+		key, text = "cluster.advertise", c.Cluster.Advertise
 	}
-	return "cluster.listen"
-}
-
-// advertisedHost is that address; not valid where no option names one.
-func (c Config) advertisedHost() netip.Addr {
-	text := c.Cluster.Listen
-	if c.Cluster.Advertise != "" {
-		text = c.Cluster.Advertise
+	if l, ok := listenerOf(key, text); ok {
+		return l
 	}
-	l, ok := listenerOf("", text)
-	if !ok {
-		return netip.Addr{}
-	}
-	return l.host
+	return listener{key: key}
 }
 
 // pairAdvertised finds an address that the others are told and at which nothing listens. One
@@ -374,7 +357,7 @@ func (c Config) ownAddress(at netip.Addr) bool {
 	if floating, err := hostAddr(c.FloatingIP.Address); err == nil && floating == at {
 		return true
 	}
-	if at.IsLoopback() || at == c.advertisedHost() {
+	if at.IsLoopback() || at == c.advertisedAt().host {
 		return true
 	}
 	for _, l := range c.listeners() {
@@ -396,10 +379,9 @@ func (r *review) pairPaths() {
 		place{"backup.directory", r.Backup.Directory})
 	for i, p := range places {
 		for _, other := range places[:i] {
-			if p.path != "" && path.Clean(p.path) == path.Clean(other.path) {
-				r.addProblem(p.key, p.path+" is "+r.keyWithPlace(other.key)+" too, and two parts of the peer write there",
-					"give each a path of its own")
-			}
+			r.when(p.path != "" && path.Clean(p.path) == path.Clean(other.path), p.key,
+				p.path+" is "+r.keyWithPlace(other.key)+" too, and two parts of the peer write there",
+				"give each a path of its own")
 		}
 	}
 }

@@ -48,8 +48,7 @@ func (e *Ending) End(why error) {
 // Refused hears of every certificate that this peer's end of a connection did
 // not accept.
 func (e *Ending) Refused(err error) {
-	var inc *pki.IncarnationError
-	if errors.As(err, &inc) && inc.Theirs > inc.Ours {
+	if inc, ok := errors.AsType[*pki.IncarnationError](err); ok && inc.Theirs > inc.Ours {
 		e.End(fmt.Errorf("%w: %w", ErrSuperseded, err))
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -11,7 +12,9 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
@@ -143,4 +146,101 @@ func (s *State) check(context.Context, echo.Context) (Check, error) {
 func (s *State) dump(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	return s.Log.View().Dump(c.Response())
+}
+
+// Setting is one replicated setting.
+type Setting struct {
+	Key   string        `json:"key"`
+	Value string        `json:"value"`
+	Token fencing.Token `json:"token,omitempty"` // of the write, in an answer to one
+}
+
+func listSettings(v fsm.View, _ echo.Context) ([]Setting, error) {
+	out := []Setting{}
+	for _, one := range v.Settings() {
+		out = append(out, Setting{Key: one.Key, Value: one.Value})
+	}
+	return out, nil
+}
+
+func setting(v fsm.View, c echo.Context) (Setting, error) {
+	one, ok := v.Setting(c.Param("key"))
+	if !ok {
+		return Setting{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("setting %q does not exist", c.Param("key"))}
+	}
+	return Setting{Key: one.Key, Value: one.Value}, nil
+}
+
+// ownSettings begins the keys that operators may write. Trivet itself keeps nothing
+// among the settings: what it acts on is validated by the domain of its own.
+const ownSettings = "user."
+
+func (s *State) putSetting(_ context.Context, c echo.Context, in Setting) (Setting, error) {
+	if key := c.Param("key"); !strings.HasPrefix(key, ownSettings) {
+		return Setting{}, invalid("a setting's key begins with %q: %s%s", ownSettings, ownSettings, key)
+	}
+	res, err := s.do(c, settings.PutSetting{Key: c.Param("key"), Value: in.Value})
+	return Setting{Key: c.Param("key"), Value: in.Value, Token: res.Token}, err
+}
+
+// Relay is a ramdisk's data that is handed on to Ironic, or was.
+type Relay struct {
+	Sequence fencing.Token `json:"sequence"`
+	Node     string        `json:"node,omitempty"` // not there if its node is not known
+	State    string        `json:"state"`          // pending, taken or failed
+	Tries    int           `json:"tries"`
+	Reason   string        `json:"reason,omitempty"` // what Ironic said last, or what happened instead
+	Accepted string        `json:"accepted"`
+	Ended    string        `json:"ended,omitempty"`
+	Document string        `json:"document"`
+}
+
+// listRelays lists them, the newest first.
+func listRelays(v fsm.View, _ echo.Context) ([]Relay, error) {
+	out := []Relay{}
+	for r := range v.Relays() {
+		out = append(out, Relay{
+			Sequence: r.Sequence, Node: r.Node, State: r.State.String(), Tries: r.Tries, Reason: r.Reason,
+			Accepted: wallTime(r.AcceptedMillis), Ended: wallTime(r.EndedMillis), Document: r.Document.String(),
+		})
+	}
+	return out, nil
+}
+
+// Sync is how the synchronisation with Ironic stands.
+type Sync struct {
+	Suspected bool   `json:"suspected"` // nothing is deleted for the time being
+	Reason    string `json:"reason,omitempty"`
+	Missing   int    `json:"missing"` // nodes with a record that Ironic did not list
+	Known     int    `json:"known"`   // nodes with a record
+	// Digest names the missing nodes; empty when there is nothing to confirm.
+	Digest    string `json:"digest,omitempty"`
+	Confirmed bool   `json:"confirmed"` // the leader acts on it at its next round
+	// Ports says the same of the list of ports, whose MACs are the blacklist; nil if it is believed.
+	Ports *Sync `json:"ports,omitempty"`
+}
+
+func syncOf(v fsm.View, _ echo.Context) (Sync, error) {
+	out := suspected(v.SyncSuspicion())
+	if s, ok := v.PortSuspicion(); ok {
+		ports := suspected(s, ok)
+		out.Ports = &ports
+	}
+	return out, nil
+}
+
+func suspected(s nodesync.Suspicion, ok bool) Sync {
+	return Sync{Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest,
+		Confirmed: s.Confirmed}
+}
+
+// confirmSync lets the leader believe the list that misses just the nodes, or the
+// ports, that the caller was shown: the entry itself compares them.
+func (s *State) confirmSync(_ context.Context, c echo.Context, in Sync) error {
+	if in.Digest == "" {
+		return conflict("look again: 'trivet node sync'", "there is nothing to confirm")
+	}
+	_, err := s.do(c, nodesync.Confirm{Digest: in.Digest})
+	return err
 }

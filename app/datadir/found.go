@@ -196,8 +196,7 @@ func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.Joi
 	if err == nil || aside == "" {
 		return made, err
 	}
-	var refused *cluster.JoinError
-	if errors.As(err, &refused) && refused.Certain() {
+	if refused, ok := errors.AsType[*cluster.JoinError](err); ok && refused.Certain() {
 		moved := dir.rename(aside, dir.PeerDir())
 		if moved == nil {
 			return nil, err

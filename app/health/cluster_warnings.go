@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -147,6 +148,89 @@ func suspicionWarnings(v fsm.View) []api.Warning {
 	}
 	if suspicion, ok := v.PortSuspicion(); ok {
 		out.add("sync_suspicion", remedy, "no MAC leaves the blacklist of the PXE filter: %s", suspicion.Reason)
+	}
+	return out
+}
+
+// formerWarnings name the members before a founding that have not joined again. The
+// doors wait for those that the present leader has not heard.
+func formerWarnings(v fsm.View) []api.Warning {
+	var out warningList
+	for _, f := range v.FormerMembers() {
+		remedy := fmt.Sprintf(
+			"'trivet token create' here, then on %s, with its peer stopped, 'trivet join HOST --replace'; if the host is lost for ever, here: 'trivet remove %s'",
+			f.Name, f.Name)
+		switch {
+		case !f.Heard:
+			out.add("former_silent", remedy,
+				"the present leader has not heard %s as stopped since the cluster was founded again: a closed PXE service and a released floating IP stay so until it has",
+				f)
+		case f.Became == "":
+			out.add("former_member", remedy,
+				"%s has not joined again since the cluster was founded again: the next leader has to hear it before PXE opens", f)
+		}
+	}
+	return out
+}
+
+// memberFlagWarnings tell of what operators decided and might have forgotten.
+func memberFlagWarnings(h ContactView) []api.Warning {
+	var resting, may []string
+	v := h.view
+	for _, m := range v.Voters() {
+		switch {
+		case v.MemberFlags(m.ID).Maintenance:
+			resting = append(resting, m.Name)
+		case h.live(m.ID):
+			may = append(may, m.Name)
+		}
+	}
+	if len(resting) == 0 {
+		return nil
+	}
+	list := strings.Join(resting, ", ")
+	var out warningList
+	out.add("maintenance", "when it is over: 'trivet maintenance off "+resting[0]+"'",
+		"in maintenance, and so never leading nor working: %s", list)
+	switch len(may) {
+	case 0:
+		out.add("no_peer_may_lead", "'trivet maintenance off' on one of them; there it needs no leader",
+			"every voter that lives is in maintenance: none of them will lead")
+	case 1:
+		out.add("single_peer_may_lead", "'trivet maintenance off', on one of "+list,
+			"only %s may lead: should it die, no peer leads until maintenance ends", may[0])
+	}
+	return out
+}
+
+// tableUsage is one table that other programs fill: leases, values, group members. Entries stay,
+// free leases above all, and the table fills unnoticed.
+type tableUsage struct {
+	name, what string
+	used, most int
+	remedy     string
+}
+
+func tableUsages(v fsm.View) []tableUsage {
+	return []tableUsage{
+		{"leases", "leases, free ones with them", v.LeaseCount(), leases.MaxLeases,
+			"have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
+		{"values", "values", v.ValueCount(), leases.MaxValues,
+			"find who writes them and have some deleted: GET and DELETE /v1/kv"},
+		{"group_members", "members of groups", v.GroupMemberCount(), leases.MaxGroupMembers,
+			"find who joins so often: GET /v1/groups/COMPONENT"},
+		{"value_bytes", "bytes of values", v.ValueBytes(), leases.MaxValueBytes,
+			"find who writes them and have some deleted: GET and DELETE /v1/kv"},
+	}
+}
+
+func leaseTableWarnings(tables []tableUsage) []api.Warning {
+	var out warningList
+	for _, l := range tables {
+		if 5*l.used > 4*l.most { // more than four fifths are in use
+			out.add("lease_table_near_full", l.remedy,
+				"there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what, l.most)
+		}
 	}
 	return out
 }

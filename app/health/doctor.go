@@ -140,7 +140,8 @@ func (r *Reach) routes(ctx context.Context) []doctor.Route {
 			func() error { return cluster.Knock(ctx, m.Gossip) })
 		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "udp", Address: m.Gossip},
 			func() error { return r.Ping(ctx, m) })
-		if !onlyLocal(m.API) {
+		name, _, err := net.SplitHostPort(m.API)
+		if local := err == nil && (name == "localhost" || net.ParseIP(name).IsLoopback()); !local { // for its own host alone
 			try(doctor.Route{To: m.Name, What: "the API", Protocol: "tcp", Address: m.API},
 				func() error { return cluster.Knock(ctx, m.API) })
 		}
@@ -159,12 +160,6 @@ func routeError(err error) string {
 		return "dropped: " + err.Error()
 	}
 	return api.ErrorText(err)
-}
-
-// onlyLocal reports whether an address is for its own host alone.
-func onlyLocal(address string) bool {
-	name, _, err := net.SplitHostPort(address)
-	return err == nil && (name == "localhost" || net.ParseIP(name).IsLoopback())
 }
 
 // services asks Ironic something that it tells only whom it knows, and the receivers

@@ -83,7 +83,20 @@ func (h kubeHealth) warnings() []api.Warning {
 				"the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
-	out = append(out, h.stuckWarnings()...)
+	// Remediations about which nothing more is done: their marks stay on their Nodes.
+	var nodes []string
+	why := cmp.Or(h.idle, "failover.kubeconfigs does not name the cluster")
+	for _, r := range h.open {
+		if h.idle != "" || !slices.Contains(h.named, r.Cluster) {
+			nodes = append(nodes, r.Cluster+"/"+r.Node)
+		}
+	}
+	if len(nodes) > 0 {
+		out.add("failover_left_open",
+			"write failover.mode: safe and its cluster until each has ended, or see docs/failover.md#left-open",
+			"%d remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: %s (%s)",
+			len(nodes), joinNames(nodes[:min(len(nodes), maxNamedNodes)]), why)
+	}
 	out = append(out, h.heldWarnings()...)
 	for _, pause := range h.pauses {
 		resume := "trivet failover resume"
@@ -106,26 +119,6 @@ func (h kubeHealth) warnings() []api.Warning {
 			"upgrade the peers; if one runs on a kube node, see that 'trivet failover list' shows it there: docs/failover.md#peers-on-kube-nodes",
 			"no peer was found on a kube node, and of %s it is not known that it runs elsewhere: a living peer there would be switched off with its machine",
 			joinNames(h.unplaced))
-	}
-	return out
-}
-
-// stuckWarnings warns of remediations about which nothing more is done: their marks stay on their
-// Nodes.
-func (h kubeHealth) stuckWarnings() warningList {
-	var out warningList
-	var nodes []string
-	why := cmp.Or(h.idle, "failover.kubeconfigs does not name the cluster")
-	for _, r := range h.open {
-		if h.idle != "" || !slices.Contains(h.named, r.Cluster) {
-			nodes = append(nodes, r.Cluster+"/"+r.Node)
-		}
-	}
-	if len(nodes) > 0 {
-		out.add("failover_left_open",
-			"write failover.mode: safe and its cluster until each has ended, or see docs/failover.md#left-open",
-			"%d remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: %s (%s)",
-			len(nodes), joinNames(nodes[:min(len(nodes), maxNamedNodes)]), why)
 	}
 	return out
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm/membership"
-
-	"github.com/trivet-ha/trivet/inspector/ironic"
-
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/waits"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -200,28 +200,21 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 	return out
 }
 
-var (
-	errNoLeaderKnown = errors.New("no leader is known")
-	errNoSession     = errors.New("this peer has no session in the log")
-	// errMaintenance tells a balancer to send its callers elsewhere. The peer would
-	// serve them; an operator who says maintenance is about to stop it, and a balancer that
-	// drains it before costs no caller an error.
-	errMaintenance = errors.New("this peer is in maintenance: it serves, but send callers to others")
-)
-
 // Checks are the lines of readyz.
 func (s *Self) Checks() []api.HealthCheck {
 	led := api.HealthCheck{Name: "leader"}
 	if _, ok := s.Members.Log.Leader(); !ok {
-		led.Err = errNoLeaderKnown
+		led.Err = errors.New("no leader is known")
 	}
 	session := api.HealthCheck{Name: "session"}
 	if s.Session.ID().IsZero() {
-		session.Err = errNoSession
+		session.Err = errors.New("this peer has no session in the log")
 	}
 	maintenance := api.HealthCheck{Name: "maintenance"}
 	if s.Members.Log.View().MemberFlags(s.Members.Self.ID).Maintenance {
-		maintenance.Err = errMaintenance
+		// A balancer is to send its callers elsewhere. The peer would serve them; an operator who says maintenance is
+		// about to stop it, and a balancer that drains it before costs no caller an error.
+		maintenance.Err = errors.New("this peer is in maintenance: it serves, but send callers to others")
 	}
 	disk := api.HealthCheck{Name: "disk", Note: api.ErrorText(s.Ballast.Unfit())}
 	if stuck := s.Members.Log.Writing(); stuck > s.Watchdog.Limit() {
@@ -245,4 +238,39 @@ func (s *Self) ironicCheck() api.HealthCheck {
 		}
 	}
 	return c
+}
+
+// upgrade tells of one that is not finalized, nil if there is none.
+func (s *Self) upgrade(v fsm.View, reports map[string]hostReport) *api.Upgrade {
+	at := v.ClusterVersion()
+	if at >= fsm.Version || v.ClusterID() == "" { // else the log has yet to come
+		return nil
+	}
+	out := &api.Upgrade{LogVersion: at, Newest: fsm.Version, HeldBack: fsm.HeldBack(at)}
+	for _, m := range byName(v.Members()) {
+		if reports[m.ID].Knows < fsm.Version {
+			out.WaitsFor = append(out.WaitsFor, m.Name)
+		}
+	}
+	if ran, all := cluster.AllRunFor(v); all && len(out.WaitsFor) == 0 {
+		out.Since = api.TimeText(s.Wall().Add(-ran))
+	}
+	return out
+}
+
+// WaitsOf lists what a node waits for.
+func (s *Self) WaitsOf(node string) []api.Wait {
+	v := s.Members.Log.View()
+	return s.sight(v, s.hosts(s.Members.Hearing(v), s.reports(v))).Of(node)
+}
+
+// sight is what this peer sees, by which waits are judged.
+func (s *Self) sight(v fsm.View, seen api.Status) waits.Sight {
+	lead, _ := s.Members.Log.Leader()
+	out := waits.Sight{View: v, Config: s.Door.Config(), Wall: s.Wall(), Leader: lead.ID, Servers: s.Members.Log.Servers(),
+		Seen: seen, Idle: failover.Settings{}.Idle()}
+	if s.Kube != nil {
+		out.Idle = s.Kube.Settings.Idle()
+	}
+	return out
 }

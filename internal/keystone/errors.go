@@ -48,11 +48,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Status is that of Keystone's answer, 0 if there was none.
 func (e *Error) Status() int {
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if errors.As(e.Err, &answer) {
-		return answer.Actual
-	}
-	return 0
+	answer, _ := errors.AsType[gophercloud.ErrUnexpectedResponseCode](e.Err)
+	return answer.Actual
 }
 
 // Refused reports whether a login failed because of the credentials.

@@ -130,8 +130,8 @@ func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
 
 // wordless reports whether a question met a 404 without the words of Keystone.
 func wordless(err error) bool {
-	var failed *Error
-	return errors.As(err, &failed) && failed.Status() == http.StatusNotFound
+	failed, ok := errors.AsType[*Error](err)
+	return ok && failed.Status() == http.StatusNotFound
 }
 
 // question makes one request.

@@ -161,8 +161,7 @@ var quotes = regexp.MustCompile("'[^']*'|`[^`]*`")
 // withoutQuotes returns the error of reading a kubeconfig without what it repeats of
 // the file.
 func withoutQuotes(err error) error {
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return err
 	}
 	return errors.New(quotes.ReplaceAllLiteralString(err.Error(), "(not shown)"))

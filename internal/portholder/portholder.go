@@ -61,8 +61,8 @@ func Names(holders []Holder) string {
 // InTheWay names what has the address that package net could not listen on; "" if err
 // is of another kind, or the kernel does not tell.
 func InTheWay(err error) string {
-	var op *net.OpError
-	if !errors.As(err, &op) || !errors.Is(err, syscall.EADDRINUSE) || op.Addr == nil {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || !errors.Is(err, syscall.EADDRINUSE) || op.Addr == nil {
 		return ""
 	}
 	addr, ok := op.Addr.(interface{ AddrPort() netip.AddrPort })
