@@ -46,13 +46,7 @@ type absence struct {
 	heard time.Time // since when it is heard again; zero: it is not
 }
 
-// watchContacts watches until ctx ends.
-func (c *contacts) watchContacts(ctx context.Context) {
-	for range pace.After(ctx, contactCheck) {
-		c.checkContacts(time.Now())
-	}
-}
-
+// checkContacts looks once.
 func (c *contacts) checkContacts(now time.Time) {
 	all, _, err := c.store.Progress()
 	if leading := err == nil; leading != c.leading || c.away == nil {

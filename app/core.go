@@ -164,12 +164,8 @@ func StartCore(o CoreOptions) (*Core, error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	patient.Follow(store)
-	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), log: o.Raft.Logger}
-	if el := o.Electing; len(el.Elections) > 0 {
-		c.Elector = elector.NewWitness(elector.WitnessOptions{
-			Log: store, Elections: el.Elections, Bound: el.Bound, Now: el.Now, Logger: o.Raft.Logger,
-		})
-	}
+	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store),
+		log: o.Raft.Logger}
 	if o.Introspection != nil {
 		c.Reach = ironic.NewReach(o.Introspection.Ironic, o.Introspection.Ramdisks, o.Raft.Logger)
 	}
@@ -190,11 +186,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		c.Contacts = cluster.NewContacts(
 			cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Machine: o.Machine, Returned: o.Returned})
 	}
-	lend := lease.Options{Log: store, Do: api.Traced(c.Session), MinTTL: lease.ShortestTTL(o.Raft.Timing.Succession())}
-	if o.Leader != nil {
-		lend.Leader = leaderrpc.NewLeader(store, o.Leader)
-	}
-	c.Lending = lease.New(lend)
+	c.Lending = newLending(o, store, api.Traced(c.Session))
 	c.Finalizer = &cluster.Finalizer{Log: store, Session: c.Session, Hosts: o.Upgrade.Hosts, After: o.Upgrade.After,
 		Logger: o.Raft.Logger}
 	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
@@ -280,7 +272,12 @@ func (c *Core) startDuties(lost orphan, removed func()) {
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
-	c.rest.Go(func() { (&contacts{store: c.Store, log: c.log}).watchContacts(ctx) })
+	c.rest.Go(func() {
+		heard := contacts{store: c.Store, log: c.log}
+		for range pace.After(ctx, contactCheck) {
+			heard.checkContacts(time.Now())
+		}
+	})
 	if c.Contacts != nil {
 		c.rest.Go(func() { c.Contacts.Run(ctx) })
 	}
@@ -382,6 +379,14 @@ func (c *Core) held() (n int) {
 		}
 	}
 	return n
+}
+
+func newLending(o CoreOptions, store *raftstore.Store, do lease.Doer) *lease.Service {
+	lend := lease.Options{Log: store, Do: do, MinTTL: lease.ShortestTTL(o.Raft.Timing.Succession())}
+	if o.Leader != nil {
+		lend.Leader = leaderrpc.NewLeader(store, o.Leader)
+	}
+	return lease.New(lend)
 }
 
 // AnswerLending answers what other peers ask this one about leases while it leads.

@@ -20,6 +20,16 @@ type Electing struct {
 	Now   elector.Clock
 }
 
+// newWitness is nil where there is nothing to answer about.
+func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
+	if len(o.Electing.Elections) == 0 {
+		return nil
+	}
+	return elector.NewWitness(elector.WitnessOptions{
+		Log: log, Elections: o.Electing.Elections, Bound: o.Electing.Bound, Now: o.Electing.Now, Logger: o.Raft.Logger,
+	})
+}
+
 // electing translates the configuration. The bound goes by raft.timing and not by the
 // election clocks that it names, which became shorter: v0.1.0 has the same bounds.
 func electing(conf config.Config) Electing {

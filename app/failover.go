@@ -168,13 +168,6 @@ func (u unreadFences) why() string {
 		"%s trivet' there, before the device that was found out is used again", key, u.host, act)
 }
 
-// heed has the leader wait for what this host has not read.
-func (k *kubernetes) heed(u unreadFences) {
-	if k.failover != nil {
-		k.failover.Unread = u.why
-	}
-}
-
 func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, error) {
 	return kube.Open(kube.Options{
 		Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: o.Config.Failover.Timeout, Peer: peer, Wall: o.Wall,

@@ -98,11 +98,6 @@ func newComponentFigures(clusters []config.KubeCluster) *componentFigures {
 	return f
 }
 
-func (f *componentFigures) observe(cluster, result string, took time.Duration) {
-	f.reviews.WithLabelValues(cluster, result).Inc()
-	f.seconds.WithLabelValues(cluster).Observe(took.Seconds())
-}
-
 // answers is the figure that says whether the API server of a cluster answers here.
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
@@ -276,8 +271,11 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: HAConventions(conf, of.name)})
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
-		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Observe: c.figures.observe,
-		Logger: p.opts.Logger,
+		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Logger: p.opts.Logger,
+		Observe: func(cluster, result string, took time.Duration) {
+			c.figures.reviews.WithLabelValues(cluster, result).Inc()
+			c.figures.seconds.WithLabelValues(cluster).Observe(took.Seconds())
+		},
 	})
 	p.serving.start(ln, httpserver.New(p.serving.public(admission.Webhook, reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())

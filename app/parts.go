@@ -82,7 +82,9 @@ func (p *Peer) steps() []step {
 			named: true},
 		{part: "failover", open: do(func() error {
 			err := p.kube.openFailover(o, p.id.Name, p.ironic, p.opened)
-			p.kube.heed(unreadFences{p.conf, p.texts, p.id.Name})
+			if p.kube.failover != nil { // the leader waits for what this host has not read
+				p.kube.failover.Unread = unreadFences{p.conf, p.texts, p.id.Name}.why
+			}
 			return err
 		}), named: true},
 		{part: "haconfig", open: do(func() (err error) { p.kube.components, err = openComponents(o, p.opened); return err }),

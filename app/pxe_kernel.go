@@ -72,12 +72,6 @@ func (p *pxeParts) openAddress(conf config.FloatingIP, opened *closers, log *slo
 	return nil
 }
 
-// placeIndex is the index of the interface on which the packets of another arrive.
-func placeIndex(name string, known int) (int, error) {
-	at, err := netif.Kernel().Place(name, known)
-	return at.Index, err
-}
-
 // gate are the parts of this peer's gate; nil if there is neither a filter nor an
 // address.
 func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client, log *slog.Logger) *Gate {
@@ -96,7 +90,10 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client, log *slog.Log
 		g.Inspections = &inspections{ironic: ironic, interfaces: of, log: log}
 	}
 	if conf.Firewall.Recorder && p.filter.Driver != host.Noop {
-		g.Wire = recorder.Interface{Name: conf.Firewall.Interface, Place: placeIndex}
+		g.Wire = recorder.Interface{Name: conf.Firewall.Interface, Place: func(name string, known int) (int, error) {
+			at, err := netif.Kernel().Place(name, known) // on which packets of the interface arrive
+			return at.Index, err
+		}}
 		if firewall.Match(conf.Firewall.Match).Relays() != firewall.RelaysMatched {
 			g.RelaysDropped = "what a DHCP relay passes on is dropped (firewall.match: ether)"
 		}

@@ -102,18 +102,19 @@ type Keystone struct {
 
 // Inspection is the section whose option names are ironic-inspector's.
 type Inspection struct {
-	Timeout           time.Duration `key:"timeout"`
-	CleanUpPeriod     time.Duration `key:"clean_up_period"`
-	RebootThrottle    time.Duration `key:"reboot_throttle"` // also set by inspection.introspection_delay
-	QueueGetTimeout   time.Duration `key:"queue_get_timeout"`
-	ReportExpiry      time.Duration `key:"report_expiry"` // 0 keeps for ever
-	Workers           int           `key:"workers"`       // 0 means: one a CPU
-	CanManageBoot     bool          `key:"can_manage_boot"`
-	StoreData         bool          `key:"store_data"`
-	APIMaxLimit       int           `key:"api_max_limit"`
-	Processing        Processing    `key:"processing"`
-	IPMIAddressFields []string      `key:"ipmi_address_fields"` // keys of driver_info after ipmi_address that may hold the BMC's address
-	Discovery         Discovery     `key:"discovery"`
+	Timeout         time.Duration `key:"timeout"`
+	CleanUpPeriod   time.Duration `key:"clean_up_period"`
+	RebootThrottle  time.Duration `key:"reboot_throttle"` // also set by inspection.introspection_delay
+	QueueGetTimeout time.Duration `key:"queue_get_timeout"`
+	ReportExpiry    time.Duration `key:"report_expiry"` // 0 keeps for ever
+	Workers         int           `key:"workers"`       // 0 means: one a CPU
+	CanManageBoot   bool          `key:"can_manage_boot"`
+	StoreData       bool          `key:"store_data"`
+	APIMaxLimit     int           `key:"api_max_limit"`
+	Processing      Processing    `key:"processing"`
+	// IPMIAddressFields are keys of driver_info after ipmi_address that may hold the BMC's address.
+	IPMIAddressFields []string  `key:"ipmi_address_fields"`
+	Discovery         Discovery `key:"discovery"`
 	HookOptions       HookOptions
 
 	// ContinueInspection says what becomes of the callbacks that were meant for
@@ -176,11 +177,13 @@ type Firewall struct {
 	DenyUnknownMACs     bool          `key:"deny_unknown_macs"`
 	InspectInterfaces   []string      `key:"inspect_interfaces"` // of Ironic, whose nodes may boot, too
 	Recorder            bool          `key:"recorder"`           // records how machines boot
-	Probe               bool          `key:"probe"`              // asks whether the other hosts' filters stop a denied machine
-	Lease               time.Duration `key:"lease"`              // at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this
-	Freeze              time.Duration `key:"freeze"`             // at most MaxFirewallFreeze
-	Match               string        `key:"match"`
-	DHCPHostsDir        string        `key:"dhcp_hostsdir"` // of driver dnsmasq
+	// Probe asks whether the other hosts' filters stop a denied machine.
+	Probe bool `key:"probe"`
+	// Lease is at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this.
+	Lease        time.Duration `key:"lease"`
+	Freeze       time.Duration `key:"freeze"` // at most MaxFirewallFreeze
+	Match        string        `key:"match"`
+	DHCPHostsDir string        `key:"dhcp_hostsdir"` // of driver dnsmasq
 }
 
 // FloatingIP is the address that the leader holds; both empty when there is none.

@@ -246,10 +246,8 @@ var raftOptions = []Option{
 
 // Lookup finds the option with the key.
 func Lookup(key string) (Option, bool) {
-	for _, o := range table {
-		if o.Key == key {
-			return o, true
-		}
+	if i := slices.IndexFunc(table, func(o Option) bool { return o.Key == key }); i >= 0 {
+		return table[i], true
 	}
 	return Option{}, false
 }

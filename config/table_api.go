@@ -9,9 +9,11 @@ import (
 
 // API is the section of the REST API.
 type API struct {
-	Listen                string      `key:"listen"`
-	RamdiskListen         string      `key:"ramdisk_listen"` // "" and off: ramdisks call Listen alone; see setDependentDefaults
-	AuthStrategy          string      `key:"auth_strategy"`  // "" when none was written and api.listen is not loopback: see CheckServe
+	Listen string `key:"listen"`
+	// RamdiskListen is "" or off where ramdisks call Listen alone; see setDependentDefaults.
+	RamdiskListen string `key:"ramdisk_listen"`
+	// AuthStrategy is "" when none was written and api.listen is not loopback: see CheckServe.
+	AuthStrategy          string      `key:"auth_strategy"`
 	HTTPBasicAuthUserFile string      `key:"http_basic_auth_user_file"`
 	HTTPBasicReaders      []string    `key:"http_basic_readers"` // names in that file
 	Healthcheck           bool        `key:"healthcheck"`

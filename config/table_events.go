@@ -50,9 +50,11 @@ func (e Events) List() []EventReceiver {
 var eventOptions = []Option{
 	{Key: "events.receivers", Change: AtReload, Extent: AllHosts, rule: receiverURLs(),
 		Help: "Who is sent the events of the cluster, each a name of your own and the URL of an HTTP server, as in cmdb=https://cmdb.example.org/trivet. The leader sends them: see docs/events.md."},
-	{Key: "events.secrets", Change: AtReload, Extent: MostHosts, rule: pairs("NAME=PATH", named(isReceiverName, filepath.IsAbs)),
+	{Key: "events.secrets", Change: AtReload, Extent: MostHosts,
+		rule: pairs("NAME=PATH", named(isReceiverName, filepath.IsAbs)),
 		Help: "For each receiver the absolute path of a file with the secret that signs what it is sent, and nothing else: whsec_ and 24 to 64 bytes in base64. The same secret on every peer. It is read for each delivery."},
-	{Key: "events.kinds", Change: AtReload, Extent: AllHosts, rule: pairs("NAME=KIND", named(isReceiverName, isReceiverName)),
+	{Key: "events.kinds", Change: AtReload, Extent: AllHosts,
+		rule: pairs("NAME=KIND", named(isReceiverName, isReceiverName)),
 		Help: "Which kinds of events a receiver is sent, one an item, as in cmdb=introspection. Without an item it is sent all but audit and rule."},
 	{Key: "events.ca_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
 		Help: "Certificates (PEM) that may sign those of receivers besides those of the system. Read again when it changes."},

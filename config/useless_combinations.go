@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -354,18 +355,9 @@ func urlPlace(text string) (at netip.Addr, port uint64, ok bool) {
 
 // ownAddress reports whether an address is this host's by the configuration.
 func (c Config) ownAddress(at netip.Addr) bool {
-	if floating, err := hostAddr(c.FloatingIP.Address); err == nil && floating == at {
-		return true
-	}
-	if at.IsLoopback() || at == c.advertisedAt().host {
-		return true
-	}
-	for _, l := range c.listeners() {
-		if l.host == at {
-			return true
-		}
-	}
-	return false
+	floating, err := hostAddr(c.FloatingIP.Address)
+	return err == nil && floating == at || at.IsLoopback() || at == c.advertisedAt().host ||
+		slices.ContainsFunc(c.listeners(), func(l listener) bool { return l.host == at })
 }
 
 // pairPaths finds two things that were given the same place in the file system.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
@@ -12,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
+	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -63,12 +65,8 @@ func (m *Membership) followed(id string, from membership.Exclusion, on bool) boo
 		l, known := m.Store.Leader()
 		return !on || known && l.ID != id
 	}
-	for _, srv := range m.Store.Servers() {
-		if srv.ID == id {
-			return srv.Voter == !on
-		}
-	}
-	return false
+	as := func(srv raftstore.Server) bool { return srv.ID == id && srv.Voter == !on }
+	return slices.ContainsFunc(m.Store.Servers(), as)
 }
 
 // awaitMembership waits until raft has followed. What this peer sees of raft's
@@ -108,12 +106,6 @@ func (m *Membership) Move(ctx context.Context, peer string, to Address) error {
 		return err
 	}
 	want := cluster.ServerAddress(of.ID, to.Cluster)
-	return m.awaitMembership(ctx, func() bool {
-		for _, srv := range m.Store.Servers() {
-			if srv.ID == of.ID {
-				return srv.Address == want
-			}
-		}
-		return false
-	})
+	there := func(srv raftstore.Server) bool { return srv.ID == of.ID && srv.Address == want }
+	return m.awaitMembership(ctx, func() bool { return slices.ContainsFunc(m.Store.Servers(), there) })
 }

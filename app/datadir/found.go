@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -264,7 +265,12 @@ func (h Host) vacate(dir *Dir) (aside string, err error) {
 	if has, err := dir.HasPeer(); err != nil || !has {
 		return "", err
 	}
-	return dir.setAside(verbJoin, h.Wall())
+	suffix, err := dir.freeSuffix(verbJoin, h.Wall())
+	if err != nil {
+		return "", err
+	}
+	aside = filepath.Join(dir.root, beforePrefix+suffix) // from where none starts
+	return aside, dir.rename(dir.PeerDir(), aside)
 }
 
 func (h Host) judgeShared(s cluster.Shared) error {

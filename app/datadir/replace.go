@@ -61,17 +61,6 @@ func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build 
 	return old, d.finishSwitch()
 }
 
-// setAside moves the peer that lives here to before-VERB-DATE, from where none starts, and
-// returns that path.
-func (d *Dir) setAside(verb string, now time.Time) (aside string, err error) {
-	suffix, err := d.freeSuffix(verb, now)
-	if err != nil {
-		return "", err
-	}
-	aside = filepath.Join(d.root, beforePrefix+suffix)
-	return aside, d.rename(d.PeerDir(), aside)
-}
-
 // assemble builds a peer's folder under a name that the next opening removes, calls prepare, and waits until
 // the disk has all of it.
 func (d *Dir) assemble(id Identity, s Secrets, build func(raftDir string) error,

@@ -20,7 +20,8 @@ func diskWarnings(s ballast.State, directory string) []api.Warning {
 		out.add("disk_full", remedy,
 			"the disk of the data directory is full, %s: this peer takes no entries of the log and cannot lead", free)
 	case s.Free < s.Floor():
-		out.add("disk_full", remedy, "the disk of the data directory is all but full, %s: this peer hands leadership on", free)
+		out.add("disk_full", remedy, "the disk of the data directory is all but full, %s: this peer hands leadership on",
+			free)
 	case s.Free < s.Low():
 		out.add("disk_low", remedy, "the disk of the data directory fills, %s", free)
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -25,12 +27,9 @@ func IronicAway(ironic *ironic.Reach, v fsm.View, self string) error {
 // ironicElsewhere reports whether another peer with a live session reaches
 // Ironic, as far as this peer's state tells.
 func ironicElsewhere(v fsm.View, self string) bool {
-	for _, s := range v.Sessions() {
-		if s.Peer != self && s.Applied > 0 && !s.NoIronic { // a session that was never renewed says nothing yet
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Sessions(), func(s membership.Session) bool {
+		return s.Peer != self && s.Applied > 0 && !s.NoIronic // a session that was never renewed says nothing yet
+	})
 }
 
 // Ironic is what doctor and init ask of Ironic.

@@ -68,7 +68,13 @@ func (j judge) leadership(l *list) {
 	if j.Leader == "" {
 		q := j.Seen.Quorum
 		what := fmt.Sprintf("%d of %d answer, %d are needed", q.Live, q.Voters, q.Need)
-		if silent := silentVoters(j.Seen.Peers); len(silent) > 0 {
+		var silent []string
+		for _, p := range j.Seen.Peers {
+			if p.Voter && !p.Live {
+				silent = append(silent, p.Name)
+			}
+		}
+		if len(silent) > 0 {
 			what += "; silent: " + strings.Join(silent, ", ")
 		}
 		w := j.wait("leadership/none", "the cluster", "", what)
@@ -81,15 +87,6 @@ func (j judge) leadership(l *list) {
 	if lead := j.View.Leadership(); lead.Peer != j.Leader {
 		l.add(j.wait("leadership/beginning", "the cluster", j.name(j.Leader), j.name(j.Leader)), "")
 	}
-}
-
-func silentVoters(peers []api.Peer) (names []string) {
-	for _, p := range peers {
-		if p.Voter && !p.Live {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 // doors lists PXE service and floating IP, where they are closed under a leader.

@@ -3,13 +3,14 @@ package waits
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall/recorder"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
@@ -114,8 +115,8 @@ func (j judge) find(w *api.Wait, node string) {
 func (j judge) worker(node string) string {
 	claim, held := j.View.ClaimOf(node)
 	if !held {
-		if !reachesIronic(j.View) {
-			return "no peer reaches Ironic"
+		if !slices.ContainsFunc(j.View.Sessions(), func(s membership.Session) bool { return !s.NoIronic }) {
+			return "no peer reaches Ironic" // as far as the state tells
 		}
 		return "none has taken it yet"
 	}
@@ -131,16 +132,6 @@ func (j judge) worker(node string) string {
 		text += ", and does not reach Ironic"
 	}
 	return text
-}
-
-// reachesIronic reports whether some peer reaches Ironic, as far as the state tells.
-func reachesIronic(v fsm.View) bool {
-	for _, s := range v.Sessions() {
-		if !s.NoIronic {
-			return true
-		}
-	}
-	return false
 }
 
 // claimEnds tells of a limit that is earlier than the introspection's: the session of a peer that

@@ -4,6 +4,7 @@
 package waits
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -140,10 +141,5 @@ func (j judge) name(id string) string {
 
 // hears reports whether a peer is heard.
 func (j judge) hears(id string) bool {
-	for _, p := range j.Seen.Peers {
-		if p.ID == id {
-			return p.Live
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.Seen.Peers, func(p api.Peer) bool { return p.ID == id && p.Live })
 }
