@@ -50,7 +50,7 @@ func corruptPeers(v View) corruptions {
 		"leadership without token":     func(d *data) { d.shared.Lead.Token = 0 },
 		"leadership that begins later": func(d *data) { d.shared.Lead.At = d.shared.Position.Now + 1 },
 		"incarnation zero":             func(d *data) { d.shared.Cluster.Incarnation = 0 },
-		"no members":                   func(d *data) { d.memberTables = membership.New() },
+		"no members":                   func(d *data) { d.memberTables = membership.Tables{} },
 		"cluster version":              func(d *data) { d.shared.Version++ },
 		"deadline of nothing":          func(d *data) { d.shared.Arm(1<<60, 'l', []byte("ghost")) },
 		"result of no session":         func(d *data) { o := result; o.Session = 1; d.requests.byID.Put(o.ID[:], o) },

@@ -77,26 +77,6 @@ type leaderTables struct {
 	deliveryTables
 }
 
-// newData returns the state before the first entry.
-func newData() *data {
-	return &data{
-		shared:         entry.NewState(),
-		requests:       newRequests(),
-		blobs:          blobs.NewStore(),
-		memberTables:   membership.New(),
-		operatorTables: operators.New(),
-		settingTables:  settings.New(),
-		leaseTables:    leases.New(),
-		machineTables:  machineTables{introspection.New(), expectations.New()},
-		filterTables:   filterTables{portTables: ironicports.New(), bootTables: boots.New()},
-		kubeTables:     kubestate.New(),
-		zoneTables:     zones.New(),
-		relayTables:    relays.New(),
-		ruleTables:     ruleset.New(),
-		leaderTables:   leaderTables{deliveryTables: deliveries.New()},
-	}
-}
-
 // txn is one entry at work on the copy it will become.
 type txn struct {
 	*data

@@ -143,7 +143,7 @@ func (d *data) revokeAll() {
 	nodesOf(t).Revoke() // before the sessions end: no worker failed
 	membersOf(t).Revoke()
 	leasesOf(t).Revoke()
-	d.requests = newRequests()
+	d.requests = requests{}
 	relaysOf(t).Doubt()
 	portsOf(t).ForgetPull()
 	doorsOf(t).Doubt(doors.Tables{})

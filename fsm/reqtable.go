@@ -48,10 +48,6 @@ type requests struct {
 	byClient  table.Of[RequestID]  // the first request of a client's ID
 }
 
-func newRequests() requests {
-	return requests{byID: table.New[outcome](), bySession: table.New[table.None](), byClient: table.New[RequestID]()}
-}
-
 func (r *requests) put(o outcome) {
 	r.byID.Put(o.ID[:], o)
 	if !o.Session.IsZero() {

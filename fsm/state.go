@@ -14,7 +14,7 @@ type State struct{ now *data }
 
 // New returns the state before the first entry.
 func New() *State {
-	return &State{newData()}
+	return &State{&data{}}
 }
 
 // Founded returns the state of a new cluster as if Found were the entry at

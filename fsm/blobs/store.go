@@ -53,9 +53,6 @@ func (b Blob) Document() ([]byte, error) {
 // Store holds the documents by their hashes.
 type Store struct{ byHash table.Of[Blob] }
 
-// NewStore returns a store without documents.
-func NewStore() Store { return Store{table.New[Blob]()} }
-
 // Get returns a stored document.
 func (s Store) Get(h Hash) (Blob, bool) { return s.byHash.Get(h[:]) }
 

@@ -53,9 +53,6 @@ type Tables struct {
 	share  share
 }
 
-// New returns the tables before the first entry.
-func New() Tables { return Tables{tracks: table.New[Track](), byAge: table.New[table.None]()} }
-
 // Txn is one entry at work on them.
 type Txn struct {
 	*entry.Txn

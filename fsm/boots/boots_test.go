@@ -114,7 +114,7 @@ func TestStepsMerge(t *testing.T) {
 // The track of another introspection begins anew, what is late of an earlier one adds nothing, and
 // the oldest track makes room.
 func TestNote(t *testing.T) {
-	tables := New()
+	tables := Tables{}
 	base := domaintest.NewTxn()
 	txn := Txn{Txn: base, Tables: &tables}
 	note := func(node string, begun uint64, kind Kind) {
@@ -150,7 +150,7 @@ func TestNote(t *testing.T) {
 
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
-	tables := New()
+	tables := Tables{}
 	base := domaintest.NewTxn()
 	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
 	domaintest.Commit(t, Domain, base, at(base, &tables),
@@ -165,7 +165,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	}
 	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
 		"track under another key":  func(t Txn) { t.tracks.Put([]byte("x"), track) },
-		"track missing by its age": func(t Txn) { t.byAge = table.New[table.None]() },
+		"track missing by its age": func(t Txn) { t.byAge = table.Of[table.None]{} },
 		"track without an end":     func(t Txn) { t.Disarm(track.Expires, dueTrack, []byte(node)) },
 		"track without steps":      change(func(t *Track) { t.Steps = nil }),
 		"step of no kind":          change(func(t *Track) { t.Steps = []Step{step(0, 1)} }),
@@ -216,7 +216,7 @@ type notes struct {
 }
 
 func newNotes(t *testing.T) *notes {
-	n := &notes{t: t, tables: New(), base: domaintest.NewTxn()}
+	n := &notes{t: t, tables: Tables{}, base: domaintest.NewTxn()}
 	n.base.Position.Now = entry.Time(3 * time.Hour)
 	n.txn = Txn{Txn: n.base, Tables: &n.tables}
 	return n

@@ -27,9 +27,6 @@ var Domain = entry.Domain[Txn]{
 // Tables are the progress of receivers by their names.
 type Tables struct{ progress table.Of[Progress] }
 
-// New returns the tables before the first entry.
-func New() Tables { return Tables{table.New[Progress]()} }
-
 // Txn is one entry at work on it.
 type Txn struct {
 	*entry.Txn

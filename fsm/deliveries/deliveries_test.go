@@ -10,7 +10,7 @@ import (
 
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
-	tables := New()
+	tables := Tables{}
 	base := domaintest.NewTxn()
 	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
 	good := Progress{Receiver: "cmdb", Taken: eventring.ID{Index: 3}, Until: eventring.ID{Index: 5}}

@@ -50,9 +50,6 @@ type State struct {
 	due      table.Of[table.None] // what ends by itself, in the order of time
 }
 
-// NewState returns what the domains share before the first entry.
-func NewState() State { return State{due: table.New[table.None]()} }
-
 // Granted is the greatest token that any entry up to now was given.
 func (s *State) Granted() fencing.Token { return fencing.At(s.Cluster.Base, s.Position.Index) }
 

@@ -12,7 +12,7 @@ const one, other = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", "6f2f1c9e-3f6b-4a52-9
 
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
-	tables, store := New(), blobs.NewStore()
+	tables, store := Tables{}, blobs.Store{}
 	document, err := blobs.Pack([]byte("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 
 // TestBounds refuses what would not fit, and counts what it replaces and deletes.
 func TestBounds(t *testing.T) {
-	tables, store := New(), blobs.NewStore()
+	tables, store := Tables{}, blobs.Store{}
 	base := domaintest.NewTxn()
 	at := Txn{Txn: base, Tables: &tables, Blobs: &store}
 	body := make([]byte, MaxExpectation)

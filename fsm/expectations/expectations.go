@@ -95,11 +95,6 @@ type Tables struct {
 	unexpected table.Of[table.None] // nodes whose verdict names a difference
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{byName: table.New[Expectation](), verdicts: table.New[Verdict](), unexpected: table.New[table.None]()}
-}
-
 func (s *Tables) put(e Expectation) {
 	old, _ := s.byName.Get([]byte(e.Name))
 	s.byName.Put([]byte(e.Name), e)

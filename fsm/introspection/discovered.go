@@ -3,7 +3,6 @@ package introspection
 import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
-	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
@@ -88,7 +87,7 @@ func discoveredRoom(t Txn, source string, bytes int) entry.Result {
 }
 
 func checkDiscovered(t Txn, p *valid.Problems) {
-	found := nodes{discovered: table.New[int]()}
+	var found nodes
 	for _, r := range t.nodes.records.All() {
 		found.countDiscovered(r.Discovery, 1)
 		p.Want(r.Discovery == weighed(t, r, blobs.Packed{}).Discovery, "node %s takes %d bytes, counted are %d", r.Node,

@@ -10,7 +10,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/fsm/macset"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
@@ -69,23 +68,6 @@ type Tables struct {
 	queue    queue
 	throttle throttle
 	kept     kept
-}
-
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{
-		nodes: nodes{
-			records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](),
-			byEnd:       table.New[table.None](),
-			byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](),
-			discovered: table.New[int](),
-			whitelist:  macset.New(),
-		},
-		queue: queue{
-			requests: table.New[QueuedRequest](), byNode: table.New[table.None](), ready: table.New[table.None](),
-			claims: table.New[Claim](), claimOf: table.New[fencing.Token](),
-		},
-	}
 }
 
 // Txn is one entry at work on the tables of introspection, and on the documents that

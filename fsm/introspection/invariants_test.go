@@ -41,7 +41,7 @@ func (onePort) OwnerByPort(mac string) (string, fencing.Token) {
 // busyNodes returns tables with a node in each of the states that Check tells apart.
 func busyNodes(t *testing.T) (Txn, *entry.Txn) {
 	t.Helper()
-	tables, store := New(), blobs.NewStore()
+	tables, store := Tables{}, blobs.Store{}
 	base := domaintest.NewTxn()
 	all := Txn{Txn: base, Tables: &tables, Blobs: &store, Ports: onePort{}}
 	commit := func(c entry.Command) fencing.Token {

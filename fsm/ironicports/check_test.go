@@ -11,7 +11,7 @@ import (
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
 	const node, other = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", "52:54:00:00:00:08"
-	tables := New()
+	tables := Tables{}
 	base := domaintest.NewTxn()
 	base.Position.Floor, base.Header.Token = base.Granted(), base.Granted()
 	at := func(base *entry.Txn, tables *Tables) Txn {

@@ -85,11 +85,6 @@ type Tables struct {
 	pull   Pull                 // the newest complete one
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{byID: table.New[recorded](), byNode: table.New[table.None](), denied: macset.New()}
-}
-
 // Txn is one entry at work on the ports.
 type Txn struct {
 	*entry.Txn

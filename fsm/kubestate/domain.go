@@ -81,16 +81,6 @@ type Tables struct {
 	holds        table.Of[Hold]          // cluster
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{
-		nodes: table.New[Node](), votes: table.New[Ballot](), votesOf: table.New[table.None](),
-		remediations: table.New[Remediation](), open: table.New[fencing.Token](), openName: table.New[fencing.Token](),
-		ended:  table.New[table.None](),
-		pauses: table.New[Pause](), holds: table.New[Hold](),
-	}
-}
-
 // Txn is one entry at work on the tables of kube nodes.
 type Txn struct {
 	*entry.Txn

@@ -64,11 +64,6 @@ type Tables struct {
 	groups groups
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{leases: table.New[Lease](), values: valueStore{byKey: table.New[Value]()}, groups: newGroups()}
-}
-
 // Txn is one entry at work on the tables of leases.
 type Txn struct {
 	*entry.Txn

@@ -33,10 +33,6 @@ type groups struct {
 // change is one of a group. Only its address counts, which no snapshot keeps.
 type change struct{ _ byte }
 
-func newGroups() groups {
-	return groups{members: table.New[GroupMember](), byLease: table.New[table.None](), changes: table.New[*change]()}
-}
-
 // changed notes that a component's members are others than before.
 func (g *groups) changed(component string) {
 	prefix := pathKey(component, "")

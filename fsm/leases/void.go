@@ -9,7 +9,7 @@ import (
 // were held from others until their end. It ends all groups.
 func (t Txn) Revoke() {
 	held := t.leases
-	t.leases, t.groups = table.New[Lease](), newGroups()
+	t.leases, t.groups = table.Of[Lease]{}, groups{}
 	for _, l := range held.All() {
 		t.Disarm(l.Expires, dueLease, []byte(l.Name))
 		t.void(l)

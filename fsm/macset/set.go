@@ -17,9 +17,6 @@ type Set struct {
 	changed feed
 }
 
-// New returns an empty list.
-func New() Set { return Set{entries: table.New[table.None]()} }
-
 // setKey orders by MAC, then by owner.
 func setKey(mac, owner string) []byte {
 	key := make([]byte, 0, len(mac)+1+len(owner))

@@ -11,7 +11,7 @@ import (
 func TestCheckFindsContradictions(t *testing.T) {
 	const last = 9
 	sound := func() *Set {
-		s := New()
+		s := Set{}
 		s.Add("52:54:00:00:00:01", "a", 3)
 		s.Add("52:54:00:00:00:01", "b", 4)
 		s.Add("52:54:00:00:00:02", "a", 5)

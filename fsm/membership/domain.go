@@ -99,15 +99,6 @@ type Tables struct {
 	gossip    gossip
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{
-		members: table.New[Member](), sessions: table.New[Session](), sessionOf: table.New[fencing.Token](),
-		flags: table.New[MemberFlags](), removed: table.New[RemovedPeer](), progress: table.New[Progress](),
-		former: table.New[FormerMember](), joins: table.New[JoinToken](),
-	}
-}
-
 // Txn is one entry at work on the tables of peers, and on what goes with them.
 type Txn struct {
 	*entry.Txn

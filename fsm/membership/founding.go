@@ -85,7 +85,7 @@ func (t Txn) KeepOnly(survivor string, formers []FormerMember) {
 // are removed peers, also those of which the state says so already: an entry that no
 // majority had may have removed one that runs.
 func (t Txn) keepFormer(all []FormerMember) {
-	t.former = table.New[FormerMember]()
+	t.former = table.Of[FormerMember]{}
 	for _, f := range all {
 		t.remove(Member{ID: f.ID, Name: f.Name}, t.Granted())
 		t.former.Put([]byte(f.ID), FormerMember{

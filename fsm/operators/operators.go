@@ -35,9 +35,6 @@ var Domain = entry.Domain[Txn]{
 // Tables are those who were given certificates, by name.
 type Tables struct{ operators table.Of[Operator] }
 
-// New returns the tables before the first entry.
-func New() Tables { return Tables{table.New[Operator]()} }
-
 // Txn is one entry at work on the operators.
 type Txn struct {
 	*entry.Txn
@@ -142,7 +139,7 @@ func applyRevokeOperator(t Txn, c RevokeOperator) entry.Result {
 // serves to list certificates.
 func (t Txn) Adopt(others Tables) {
 	mine := t.operators
-	t.operators = table.New[Operator]()
+	t.operators = table.Of[Operator]{}
 	for _, revoked := range []bool{true, false} {
 		for _, known := range []table.Of[Operator]{mine, others.operators} {
 			for key, o := range known.All() {

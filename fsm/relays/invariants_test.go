@@ -12,7 +12,7 @@ import (
 
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
-	tables, store := New(), blobs.NewStore()
+	tables, store := Tables{}, blobs.Store{}
 	base := domaintest.NewTxn()
 	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables, Blobs: &store} }
 	all := at(base, &tables)

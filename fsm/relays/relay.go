@@ -52,15 +52,6 @@ type Tables struct {
 	used       table.Of[relayUse]   // by share; a document counts as often as it is handed on
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{
-		bySequence: table.New[Relay](), pending: table.New[table.None](), byDocument: table.New[table.None](),
-		byNode: table.New[table.None](),
-		ended:  table.New[table.None](), failed: table.New[table.None](), used: table.New[relayUse](),
-	}
-}
-
 // Txn is one entry at work on the tables of relays, and on the documents that these
 // refer to.
 type Txn struct {

@@ -82,11 +82,6 @@ type Tables struct {
 	bytes   int                     // of all bodies
 }
 
-// New returns the tables before the first entry.
-func New() Tables {
-	return Tables{inOrder: table.New[Rule](), byUUID: table.New[fencing.Token]()}
-}
-
 func (s *Tables) put(rule Rule) {
 	s.inOrder.Put(table.TokenKey(rule.Created), rule)
 	s.byUUID.Put([]byte(rule.UUID), rule.Created)
@@ -151,7 +146,7 @@ func applyDeleteAll(t Txn, _ DeleteAll) entry.Result {
 	if n := t.inOrder.Size(); n > 0 {
 		t.recordRule(eventring.ActionAllDeleted, "", n)
 	}
-	*t.Tables = New()
+	*t.Tables = Tables{}
 	return entry.Done()
 }
 

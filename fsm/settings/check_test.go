@@ -9,7 +9,7 @@ import (
 
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
-	tables := New()
+	tables := Tables{}
 	base := domaintest.NewTxn()
 	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
 	domaintest.Commit(t, Domain, base, at(base, &tables), PutSetting{Key: "k"})

@@ -30,9 +30,6 @@ var Domain = entry.Domain[Txn]{
 // Tables are the settings by their keys.
 type Tables struct{ settings table.Of[Setting] }
 
-// New returns the tables before the first entry.
-func New() Tables { return Tables{table.New[Setting]()} }
-
 // Txn is one entry at work on the settings.
 type Txn struct {
 	*entry.Txn

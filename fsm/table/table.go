@@ -16,9 +16,9 @@ import (
 // shares what did not change, so that a reader keeps what it holds. It is a B-tree:
 // a radix tree with watch channels, which have no use here, costs three times as
 // much for each change. It holds pointers, to values that never change, because a
-// change copies a leaf of 32 of them.
+// change copies a leaf of 32 of them. The zero value is an empty one.
 type Of[T any] struct {
-	tree *immutable.SortedMap[[]byte, *T]
+	tree *immutable.SortedMap[[]byte, *T] // nil: nothing was put yet
 }
 
 // None is the value of tables that are only an order of keys.
@@ -30,19 +30,24 @@ type byBytes struct{}
 // Compare implements immutable.Comparer.
 func (byBytes) Compare(a, b []byte) int { return bytes.Compare(a, b) }
 
-// New returns an empty table.
-func New[T any]() Of[T] { return Of[T]{immutable.NewSortedMap[[]byte, *T](byBytes{})} }
+// sorted returns the tree, an empty one where there is none yet.
+func (t Of[T]) sorted() *immutable.SortedMap[[]byte, *T] {
+	if t.tree == nil {
+		return immutable.NewSortedMap[[]byte, *T](byBytes{})
+	}
+	return t.tree
+}
 
 // Same says that nothing was put or dropped since one was a copy of the other. It may fail
 // to say so of tables that were read from snapshots.
 func (t Of[T]) Same(other Of[T]) bool { return t.tree == other.tree }
 
 // Size returns how many keys there are.
-func (t Of[T]) Size() int { return t.tree.Len() }
+func (t Of[T]) Size() int { return t.sorted().Len() }
 
 // Get returns the value of a key.
 func (t Of[T]) Get(key []byte) (value T, ok bool) {
-	if at, ok := t.tree.Get(key); ok {
+	if at, ok := t.sorted().Get(key); ok {
 		return *at, true
 	}
 	return value, false
@@ -50,16 +55,16 @@ func (t Of[T]) Get(key []byte) (value T, ok bool) {
 
 // Has reports whether a key is there.
 func (t Of[T]) Has(key []byte) bool {
-	_, ok := t.tree.Get(key)
+	_, ok := t.sorted().Get(key)
 	return ok
 }
 
 // Put changes this table, not the copies taken of it before. So does drop. The
 // Of keeps the key: the caller never changes it after.
-func (t *Of[T]) Put(key []byte, value T) { t.tree = t.tree.Set(key, &value) }
+func (t *Of[T]) Put(key []byte, value T) { t.tree = t.sorted().Set(key, &value) }
 
 // Drop removes a key, if it is there.
-func (t *Of[T]) Drop(key []byte) { t.tree = t.tree.Delete(key) }
+func (t *Of[T]) Drop(key []byte) { t.tree = t.sorted().Delete(key) }
 
 // DropAll drops many keys.
 func (t *Of[T]) DropAll(keys [][]byte) {
@@ -70,7 +75,7 @@ func (t *Of[T]) DropAll(keys [][]byte) {
 
 // First returns the lowest key.
 func (t Of[T]) First() (key []byte, value T, ok bool) {
-	key, at, ok := t.tree.Iterator().Next()
+	key, at, ok := t.sorted().Iterator().Next()
 	if ok {
 		value = *at
 	}
@@ -91,7 +96,7 @@ func (t Of[T]) UnderFrom(prefix, bound []byte) iter.Seq2[[]byte, T] {
 		first = bound
 	}
 	return func(yield func([]byte, T) bool) {
-		it := t.tree.Iterator()
+		it := t.sorted().Iterator()
 		if len(first) > 0 {
 			it.Seek(first)
 		}
@@ -107,7 +112,7 @@ func (t Of[T]) UnderFrom(prefix, bound []byte) iter.Seq2[[]byte, T] {
 // end if bound is nil.
 func (t Of[T]) Descending(bound []byte) iter.Seq2[[]byte, T] {
 	return func(yield func([]byte, T) bool) {
-		it := t.tree.Iterator()
+		it := t.sorted().Iterator()
 		if bound != nil {
 			it.Seek(bound)
 		}
@@ -127,7 +132,7 @@ func (t Of[T]) Descending(bound []byte) iter.Seq2[[]byte, T] {
 
 // From returns the lowest key that is not below bound.
 func (t Of[T]) From(bound []byte) (key []byte, ok bool) {
-	it := t.tree.Iterator()
+	it := t.sorted().Iterator()
 	if len(bound) > 0 {
 		it.Seek(bound)
 	}

@@ -30,9 +30,6 @@ var Domain = entry.Domain[Txn]{
 // Tables are the choices by the UIDs of namespaces.
 type Tables struct{ byUID table.Of[Choice] }
 
-// New returns the tables before the first entry.
-func New() Tables { return Tables{table.New[Choice]()} }
-
 // Txn is one entry at work on the tables of zones.
 type Txn struct {
 	*entry.Txn

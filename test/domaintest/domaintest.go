@@ -30,7 +30,7 @@ func (peers) AwaitedFormers() string { return "" }
 
 // NewTxn returns an entry at work on a state whose members know all log versions.
 func NewTxn() *entry.Txn {
-	state := entry.NewState()
+	state := entry.State{}
 	state.Version = 2
 	state.Position.Index = uint64(Session) + 1
 	return &entry.Txn{State: &state, Header: entry.Header{Session: Session, WallMillis: 1}, Peers: peers{}}
