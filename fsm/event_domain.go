@@ -1,7 +1,7 @@
 package fsm
 
 import (
-	"fmt"
+	"cmp"
 	"iter"
 	"math"
 
@@ -38,15 +38,8 @@ type ReportEvents struct {
 
 // Validate implements Command.
 func (c ReportEvents) Validate() error {
-	if n := len(c.Reports); n < 1 || n > MaxEventReports {
-		return fmt.Errorf("%d events are reported, allowed are 1 to %d", n, MaxEventReports)
-	}
-	for _, r := range c.Reports {
-		if err := r.Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(valid.Count(len(c.Reports), MaxEventReports, "events are reported"),
+		valid.Each(c.Reports, eventring.Report.Validate))
 }
 
 func applyReportEvents(t *txn, c ReportEvents) Result {

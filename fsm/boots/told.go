@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Bounds of the events of boots: what machines send makes them, and machines may lie.
@@ -81,10 +82,5 @@ func validFindings(all []entry.Finding) error {
 	if len(all) > MaxFindings {
 		return fmt.Errorf("%d findings, at most %d are kept", len(all), MaxFindings)
 	}
-	for _, f := range all {
-		if err := f.Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return valid.Each(all, entry.Finding.Validate)
 }

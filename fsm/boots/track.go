@@ -120,11 +120,10 @@ func (s Step) validate() error {
 			return fmt.Errorf("%q is not a MAC in lower case", mac)
 		}
 	}
-	for _, address := range []string{s.Server, s.Address, s.Relay} {
-		if err := errors.Join(valid.Length("address", address, 0, valid.MaxIP),
-			valid.Chars("address", address, valid.IPChar)); err != nil {
-			return err
-		}
+	if err := valid.Each([]string{s.Server, s.Address, s.Relay}, func(address string) error {
+		return errors.Join(valid.Length("address", address, 0, valid.MaxIP), valid.Chars("address", address, valid.IPChar))
+	}); err != nil {
+		return err
 	}
 	return errors.Join(valid.ID("peer", s.Peer), valid.Millis(s.FirstMillis), valid.Millis(s.LastMillis),
 		valid.Text("file", s.File, 0, MaxText), valid.Text("text", s.Text, 0, MaxText))

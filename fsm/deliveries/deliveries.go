@@ -5,6 +5,7 @@
 package deliveries
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -55,10 +56,7 @@ type Progress struct {
 }
 
 func (p Progress) validate() error {
-	if err := valid.Length("receiver", p.Receiver, 1, maxName); err != nil {
-		return err
-	}
-	if err := valid.Chars("receiver", p.Receiver, func(b byte) bool {
+	if err := valid.Word("receiver", p.Receiver, 1, maxName, func(b byte) bool {
 		return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '-'
 	}); err != nil {
 		return err
@@ -80,17 +78,9 @@ func (c Note) Validate() error {
 	if n := len(c.Receivers); n < 1 || n > MaxReceivers || len(c.Forget) > MaxReceivers {
 		return fmt.Errorf("%d receivers are noted and %d forgotten, allowed are 1 to %d", n, len(c.Forget), MaxReceivers)
 	}
-	for _, p := range c.Receivers {
-		if err := p.validate(); err != nil {
-			return err
-		}
-	}
-	for _, name := range c.Forget {
-		if err := valid.Length("receiver", name, 1, maxName); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(valid.Each(c.Receivers, Progress.validate), valid.Each(c.Forget, func(name string) error {
+		return valid.Length("receiver", name, 1, maxName)
+	}))
 }
 
 func applyNote(t Txn, c Note) entry.Result {

@@ -5,6 +5,7 @@
 package doors
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -157,14 +158,8 @@ type AddressTaken struct {
 
 // Validate implements Command.
 func (c AddressTaken) Validate() error {
-	if err := valid.Length("address", c.Address, 2, valid.MaxIP); err != nil {
-		return err
-	}
-	if err := valid.Chars("address", c.Address,
-		func(b byte) bool { return valid.IPChar(b) || 'A' <= b && b <= 'F' }); err != nil {
-		return err
-	}
-	return validWait(c.Wait)
+	return cmp.Or(valid.Word("address", c.Address, 2, valid.MaxIP,
+		func(b byte) bool { return valid.IPChar(b) || 'A' <= b && b <= 'F' }), validWait(c.Wait))
 }
 
 // Since is the log version that a member must know to read the command.

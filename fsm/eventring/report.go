@@ -47,10 +47,7 @@ func validText(what, text string, least int) error {
 }
 
 func validWord(what, word string) error {
-	if err := valid.Length(what, word, 1, maxWord); err != nil {
-		return err
-	}
-	return valid.Chars(what, word, func(b byte) bool {
+	return valid.Word(what, word, 1, maxWord, func(b byte) bool {
 		return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '-' || b == '_'
 	})
 }

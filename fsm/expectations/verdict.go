@@ -1,6 +1,7 @@
 package expectations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -65,17 +66,9 @@ func (v Verdict) validate() error {
 		return fmt.Errorf("node %s is judged by %d expectations with %d differences, allowed are %d and %d", v.Node,
 			len(v.By), len(v.Differences), MaxBy, MaxDifferences)
 	}
-	for _, name := range v.By {
-		if err := validName(name); err != nil {
-			return err
-		}
-	}
-	for _, text := range v.Differences {
-		if err := validText("difference", text, 1, MaxDifference); err != nil {
-			return err
-		}
-	}
-	return errors.Join(valid.Node(v.Node), validText("name of the node", v.Name, 0, maxNodeName))
+	return cmp.Or(valid.Each(v.By, validName),
+		valid.Each(v.Differences, func(text string) error { return validText("difference", text, 1, MaxDifference) }),
+		errors.Join(valid.Node(v.Node), validText("name of the node", v.Name, 0, maxNodeName)))
 }
 
 func validText(what, text string, least, most int) error {
@@ -112,8 +105,8 @@ type Judge struct {
 
 // Validate implements Command.
 func (c Judge) Validate() error {
-	if n := len(c.Judgements); n < 1 || n > MaxJudged {
-		return fmt.Errorf("%d machines are judged, allowed are 1 to %d", n, MaxJudged)
+	if err := valid.Count(len(c.Judgements), MaxJudged, "machines are judged"); err != nil {
+		return err
 	}
 	seen := make(map[string]bool, len(c.Judgements))
 	for _, j := range c.Judgements {
@@ -216,8 +209,8 @@ type Forget struct {
 
 // Validate implements Command.
 func (c Forget) Validate() error {
-	if n := len(c.Nodes); n < 1 || n > MaxJudged {
-		return fmt.Errorf("%d verdicts are forgotten, allowed are 1 to %d", n, MaxJudged)
+	if err := valid.Count(len(c.Nodes), MaxJudged, "verdicts are forgotten"); err != nil {
+		return err
 	}
 	for i, node := range c.Nodes {
 		if slices.Contains(c.Nodes[:i], node) {

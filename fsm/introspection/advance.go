@@ -1,6 +1,7 @@
 package introspection
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -60,13 +61,8 @@ func (c Advance) Validate() error {
 			return err
 		}
 	}
-	if err := valid.Length("error", c.Error, 0, MaxErrorText); err != nil {
-		return err
-	}
-	if err := valid.Length("hook", c.Hook, 0, MaxHook); err != nil {
-		return err
-	}
-	return errors.Join(c.Processed.Validate(), c.Answer.validate())
+	return cmp.Or(valid.Length("error", c.Error, 0, MaxErrorText), valid.Length("hook", c.Hook, 0, MaxHook),
+		errors.Join(c.Processed.Validate(), c.Answer.validate()))
 }
 
 func applyAdvance(t Txn, c Advance) entry.Result {

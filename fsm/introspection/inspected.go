@@ -1,7 +1,7 @@
 package introspection
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,11 +76,10 @@ func (c PutInspected) Since() int {
 
 // Validate implements Command.
 func (c PutInspected) Validate() error {
-	n := len(c.Nodes) + len(c.Remove)
-	if n == 0 || n > MaxInspectedChanges {
-		return fmt.Errorf("%d nodes are put and removed, allowed are 1 to %d", n, MaxInspectedChanges)
+	if err := valid.Count(len(c.Nodes)+len(c.Remove), MaxInspectedChanges, "nodes are put and removed"); err != nil {
+		return err
 	}
-	seen := make(map[string]bool, n)
+	names := slices.Clone(c.Remove)
 	for _, i := range c.Nodes {
 		if err := i.validate(); err != nil {
 			return err
@@ -88,18 +87,9 @@ func (c PutInspected) Validate() error {
 		if !i.Since.IsZero() {
 			return fmt.Errorf("node %s is inspected since entry %v, which its own entry decides", i.Node, i.Since)
 		}
-		seen[i.Node] = true
+		names = append(names, i.Node)
 	}
-	for _, node := range c.Remove {
-		if err := valid.Node(node); err != nil {
-			return err
-		}
-		seen[node] = true
-	}
-	if len(seen) < n {
-		return errors.New("a node is named twice")
-	}
-	return nil
+	return cmp.Or(valid.Each(c.Remove, valid.Node), valid.Once("a node", names))
 }
 
 func applyPutInspected(t Txn, c PutInspected) entry.Result {

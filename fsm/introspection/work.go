@@ -2,7 +2,6 @@ package introspection
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
@@ -36,10 +35,7 @@ type ClaimedRequest struct {
 
 // Validate implements Command.
 func (c ClaimRequests) Validate() error {
-	if n := len(c.Requests); n < 1 || n > MaxClaims {
-		return fmt.Errorf("%d requests are to be claimed, allowed are 1 to %d", n, MaxClaims)
-	}
-	return nil
+	return valid.Count(len(c.Requests), MaxClaims, "requests are to be claimed")
 }
 
 func applyClaimRequests(t Txn, c ClaimRequests) entry.Result {

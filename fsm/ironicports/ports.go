@@ -5,8 +5,10 @@
 package ironicports
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -157,23 +159,12 @@ func (c PutPorts) Validate() error {
 	if n == 0 && !c.Complete {
 		return errors.New("no port is put or removed, and no pull is complete")
 	}
-	seen := make(map[string]bool, n)
+	ids := slices.Clone(c.Remove)
 	for _, p := range c.Ports {
-		if err := p.validate(); err != nil {
-			return err
-		}
-		seen[p.ID] = true
+		ids = append(ids, p.ID)
 	}
-	for _, id := range c.Remove {
-		if err := valid.ID("port ID", id); err != nil {
-			return err
-		}
-		seen[id] = true
-	}
-	if len(seen) < n {
-		return errors.New("a port is named twice")
-	}
-	return nil
+	return cmp.Or(valid.Each(c.Ports, Port.validate),
+		valid.Each(c.Remove, func(id string) error { return valid.ID("port ID", id) }), valid.Once("a port", ids))
 }
 
 func applyPutPorts(t Txn, c PutPorts) entry.Result {

@@ -1,8 +1,10 @@
 package kubestate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/valid"
@@ -46,11 +48,8 @@ func (n Node) Validate() error {
 	if n.Ready < ReadyTrue || n.Ready > ReadyUnknown {
 		return fmt.Errorf("kube node %q: readiness %d is none", n.Name, n.Ready)
 	}
-	if err := validUID(n.UID); err != nil {
-		return err
-	}
-	return errors.Join(valid.Text("name of a kube node", n.Name, 1, maxKubeName),
-		valid.Text("boot ID", n.BootID, 0, maxKubeBoot), valid.Address(n.Probe))
+	return cmp.Or(validUID(n.UID), errors.Join(valid.Text("name of a kube node", n.Name, 1, maxKubeName),
+		valid.Text("boot ID", n.BootID, 0, maxKubeBoot), valid.Address(n.Probe)))
 }
 
 // SystemUUID makes the UUID of a machine fit for the log; one that is no text of at most
@@ -63,10 +62,7 @@ func SystemUUID(text string) string {
 }
 
 func validUID(uid string) error {
-	if err := valid.Length("UID", uid, 1, maxKubeUID); err != nil {
-		return err
-	}
-	return valid.Chars("UID", uid, func(b byte) bool { return '!' <= b && b <= '~' })
+	return valid.Word("UID", uid, 1, maxKubeUID, func(b byte) bool { return '!' <= b && b <= '~' })
 }
 
 func validKubeCluster(name string) error { return valid.ID("name of a Kubernetes cluster", name) }
@@ -82,14 +78,11 @@ type PutNodes struct {
 
 // Validate implements Command.
 func (c PutNodes) Validate() error {
-	n := len(c.Nodes) + len(c.Remove)
-	if n == 0 || n > MaxNodeChanges {
-		return fmt.Errorf("%d kube nodes are put and removed, allowed are 1 to %d", n, MaxNodeChanges)
-	}
-	if err := errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis)); err != nil {
+	if err := cmp.Or(valid.Count(len(c.Nodes)+len(c.Remove), MaxNodeChanges, "kube nodes are put and removed"),
+		errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis))); err != nil {
 		return err
 	}
-	seen := make(map[string]bool, n)
+	uids := slices.Clone(c.Remove)
 	for _, node := range c.Nodes {
 		if node.Cluster != "" && node.Cluster != c.Cluster {
 			return fmt.Errorf("kube node %q is of cluster %q, not of %q", node.Name, node.Cluster, c.Cluster)
@@ -97,18 +90,9 @@ func (c PutNodes) Validate() error {
 		if err := node.Validate(); err != nil {
 			return err
 		}
-		seen[node.UID] = true
+		uids = append(uids, node.UID)
 	}
-	for _, uid := range c.Remove {
-		if err := validUID(uid); err != nil {
-			return err
-		}
-		seen[uid] = true
-	}
-	if len(seen) < n {
-		return errors.New("a kube node is named twice")
-	}
-	return nil
+	return cmp.Or(valid.Each(c.Remove, validUID), valid.Once("a kube node", uids))
 }
 
 func applyPutNodes(t Txn, c PutNodes) entry.Result {

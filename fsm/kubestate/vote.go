@@ -1,8 +1,8 @@
 package kubestate
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -42,33 +42,19 @@ type VoteNodes struct {
 
 // Validate implements Command.
 func (c VoteNodes) Validate() error {
-	n := len(c.Votes) + len(c.Withdraw)
-	if n == 0 || n > MaxVotes {
-		return fmt.Errorf("%d votes are cast and withdrawn, allowed are 1 to %d", n, MaxVotes)
+	if err := valid.Count(len(c.Votes)+len(c.Withdraw), MaxVotes, "votes are cast and withdrawn"); err != nil {
+		return err
 	}
 	if c.Session.IsZero() {
 		return errors.New("no session")
 	}
-	if err := errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis)); err != nil {
-		return err
-	}
-	seen := make(map[string]bool, n)
+	var uids []string
 	for _, v := range c.Votes {
-		if err := validUID(v.UID); err != nil {
-			return err
-		}
-		seen[v.UID] = true
+		uids = append(uids, v.UID)
 	}
-	for _, uid := range c.Withdraw {
-		if err := validUID(uid); err != nil {
-			return err
-		}
-		seen[uid] = true
-	}
-	if len(seen) < n {
-		return errors.New("a kube node is named twice")
-	}
-	return nil
+	uids = append(uids, c.Withdraw...)
+	return cmp.Or(errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis)), valid.Each(uids, validUID),
+		valid.Once("a kube node", uids))
 }
 
 func applyVoteNodes(t Txn, c VoteNodes) entry.Result {

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -100,13 +101,8 @@ type JoinGroup struct {
 
 // Validate implements Command.
 func (c JoinGroup) Validate() error {
-	if err := validGroupMember(c.Component, c.ID); err != nil {
-		return err
-	}
-	if err := validLeaseName(c.Lease); err != nil {
-		return err
-	}
-	return valid.Length("metadata", c.Metadata, 0, maxMetadata)
+	return cmp.Or(validGroupMember(c.Component, c.ID), validLeaseName(c.Lease),
+		valid.Length("metadata", c.Metadata, 0, maxMetadata))
 }
 
 // validGroupMember accepts components of DNS kind, and IDs that stand in a URL's
@@ -143,10 +139,7 @@ type LeaveGroup struct {
 
 // Validate implements Command.
 func (c LeaveGroup) Validate() error {
-	if err := validGroupMember(c.Component, c.ID); err != nil {
-		return err
-	}
-	return validLeaseName(c.Lease)
+	return cmp.Or(validGroupMember(c.Component, c.ID), validLeaseName(c.Lease))
 }
 
 func applyLeaveGroup(t Txn, c LeaveGroup) entry.Result {

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -93,10 +94,7 @@ func (c Grant) Validate() error {
 
 // validLease accepts names of DNS kind, so that one can be a Kubernetes name.
 func validLease(name, holder string) error {
-	if err := validLeaseName(name); err != nil {
-		return err
-	}
-	return valid.Length("holder", holder, 1, maxHolder)
+	return cmp.Or(validLeaseName(name), valid.Length("holder", holder, 1, maxHolder))
 }
 
 func validLeaseName(name string) error {

@@ -1,11 +1,12 @@
 package leases
 
 import (
-	"fmt"
+	"cmp"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // MaxSteps bounds the steps of one entry.
@@ -48,15 +49,7 @@ func (s Stepped) Err() error { return entry.Result{Code: s.Code, Message: s.Mess
 
 // Validate implements Command.
 func (c Steps) Validate() error {
-	if len(c.Steps) == 0 || len(c.Steps) > MaxSteps {
-		return fmt.Errorf("%d steps of leases, allowed are 1 to %d", len(c.Steps), MaxSteps)
-	}
-	for _, s := range c.Steps {
-		if err := s.Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(valid.Count(len(c.Steps), MaxSteps, "steps of leases"), valid.Each(c.Steps, Step.Validate))
 }
 
 func applySteps(t Txn, c Steps) entry.Result {

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -127,10 +128,7 @@ func (c PutValue) Validate() error {
 
 // validValueKey accepts what stands in one segment of a URL's path as it is.
 func validValueKey(key string) error {
-	if err := valid.Length("key", key, 1, maxValueKey); err != nil {
-		return err
-	}
-	return valid.Chars("key", key, func(b byte) bool {
+	return valid.Word("key", key, 1, maxValueKey, func(b byte) bool {
 		return isAlnum(b) || 'A' <= b && b <= 'Z' || b == '-' || b == '.' || b == '_' || b == ':'
 	})
 }
@@ -160,10 +158,7 @@ type DeleteValue struct {
 
 // Validate implements Command.
 func (c DeleteValue) Validate() error {
-	if err := validValueKey(c.Key); err != nil {
-		return err
-	}
-	return c.If.validate()
+	return cmp.Or(validValueKey(c.Key), c.If.validate())
 }
 
 func applyDeleteValue(t Txn, c DeleteValue) entry.Result {

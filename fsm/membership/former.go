@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,12 +74,9 @@ func (f FormerMember) without(address string) FormerMember {
 func (f FormerMember) String() string { return fmt.Sprintf("%s (%s)", f.Name, f.Address) }
 
 func (f FormerMember) validate() error {
-	for _, address := range f.Addresses() {
-		if err := (Member{ID: f.ID, Name: f.Name, Address: address, Gossip: f.Gossip, Version: 1}).Validate(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return valid.Each(f.Addresses(), func(address string) error {
+		return Member{ID: f.ID, Name: f.Name, Address: address, Gossip: f.Gossip, Version: 1}.Validate()
+	})
 }
 
 // FormerHeard records what the host of a former member answered to the leader: a
@@ -151,10 +149,7 @@ func (c Rejoin) Validate() error {
 	if c.Key == [32]byte{} {
 		return errors.New("no hash of the new public key")
 	}
-	if err := valid.ID("server ID", c.Former); err != nil {
-		return err
-	}
-	return c.Member.Validate()
+	return cmp.Or(valid.ID("server ID", c.Former), c.Member.Validate())
 }
 
 func applyRejoin(t Txn, c Rejoin) entry.Result {

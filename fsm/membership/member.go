@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -43,21 +44,11 @@ func (m Member) Validate() error {
 	if m.Version < 1 || m.Version > maxVersion {
 		return fmt.Errorf("log version %d is out of range", m.Version)
 	}
-	if err := valid.Length("name", m.Name, 1, maxName); err != nil {
-		return err
+	err := cmp.Or(valid.Length("name", m.Name, 1, maxName), valid.Length("binary version", m.Binary, 0, maxBinary))
+	if err == nil && m.Address == "" {
+		err = errors.New("no address")
 	}
-	if err := valid.Length("binary version", m.Binary, 0, maxBinary); err != nil {
-		return err
-	}
-	if m.Address == "" {
-		return errors.New("no address")
-	}
-	for _, address := range []string{m.Address, m.Gossip, m.API} {
-		if err := valid.Address(address); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(err, valid.Each([]string{m.Address, m.Gossip, m.API}, valid.Address))
 }
 
 // putMember and dropMember keep the cluster's version: the least of all.

@@ -107,12 +107,8 @@ func (c OpenSession) Validate() error {
 	if len(c.Unfinished) > MaxUnfinished {
 		return fmt.Errorf("%d notes of unfinished requests, allowed are %d", len(c.Unfinished), MaxUnfinished)
 	}
-	for _, u := range c.Unfinished {
-		if err := u.Validate(); err != nil {
-			return err
-		}
-	}
-	return valid.Length("binary version", c.Binary, 0, maxBinary)
+	return cmp.Or(valid.Each(c.Unfinished, introspection.Unfinished.Validate),
+		valid.Length("binary version", c.Binary, 0, maxBinary))
 }
 
 func applyOpenSession(t Txn, c OpenSession) entry.Result {

@@ -4,6 +4,8 @@
 package settings
 
 import (
+	"cmp"
+
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
@@ -61,17 +63,11 @@ type PutSetting struct {
 
 // Validate implements Command.
 func (c PutSetting) Validate() error {
-	if err := validSettingKey(c.Key); err != nil {
-		return err
-	}
-	return valid.Length("value", c.Value, 0, maxSettingValue)
+	return cmp.Or(validSettingKey(c.Key), valid.Length("value", c.Value, 0, maxSettingValue))
 }
 
 func validSettingKey(key string) error {
-	if err := valid.Length("key", key, 1, maxSettingKey); err != nil {
-		return err
-	}
-	return valid.Chars("key", key, func(b byte) bool {
+	return valid.Word("key", key, 1, maxSettingKey, func(b byte) bool {
 		return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
 	})
 }

@@ -6,8 +6,10 @@
 package valid
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,6 +34,37 @@ func Length(what, text string, least, most int) error {
 	return nil
 }
 
+// Count checks how many things an entry lists, which are at least one.
+func Count(n, most int, things string) error {
+	if n < 1 || n > most {
+		return fmt.Errorf("%d %s, allowed are 1 to %d", n, things, most)
+	}
+	return nil
+}
+
+// Each returns what is wrong with the first of a list that check does not accept.
+func Each[T any](all []T, check func(T) error) error {
+	for _, one := range all {
+		if err := check(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Once checks that an entry names no thing twice.
+func Once(thing string, names []string) error {
+	if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
+		return errors.New(thing + " is named twice")
+	}
+	return nil
+}
+
+// Word checks the length of a text and its characters.
+func Word(what, text string, least, most int, allowed func(byte) bool) error {
+	return cmp.Or(Length(what, text, least, most), Chars(what, text, allowed))
+}
+
 // Chars checks that a text consists of the given class of characters.
 func Chars(what, text string, allowed func(byte) bool) error {
 	for i := range len(text) {
@@ -44,10 +77,7 @@ func Chars(what, text string, allowed func(byte) bool) error {
 
 // ID accepts what may stand in a certificate, a path and a URL.
 func ID(what, id string) error {
-	if err := Length(what, id, 1, maxID); err != nil {
-		return err
-	}
-	return Chars(what, id, func(b byte) bool {
+	return Word(what, id, 1, maxID, func(b byte) bool {
 		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.'
 	})
 }
