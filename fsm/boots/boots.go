@@ -25,12 +25,8 @@ var Domain = entry.Domain[Txn]{
 	},
 	Check: check,
 	Ends: []entry.Ending[Txn]{
-		{Class: dueTrack, End: func(t Txn, node []byte) { t.drop(node) },
-			Due: func(t Txn, expect entry.Expectation) {
-				for key, track := range t.tracks.All() {
-					expect(track.Expires, key)
-				}
-			}},
+		entry.Expiring(dueTrack, func(t Txn) table.Of[Track] { return t.tracks },
+			func(track Track) (entry.Time, bool) { return track.Expires, true }, Txn.drop),
 	},
 }
 

@@ -116,14 +116,7 @@ type PassOpen struct {
 func (c PassOpen) Validate() error { return validWait(c.Wait) }
 
 // Since is the log version that a member must know to read the command.
-func (c PassOpen) Since() int { return sinceProven(c.Proven) }
-
-func sinceProven(proven fencing.Token) int {
-	if proven.IsZero() {
-		return 1
-	}
-	return 2
-}
+func (c PassOpen) Since() int { return entry.SinceField(!c.Proven.IsZero(), 2) }
 
 func validWait(d time.Duration) error {
 	if d < 0 || d > MaxWait {
@@ -163,7 +156,7 @@ func (c AddressTaken) Validate() error {
 }
 
 // Since is the log version that a member must know to read the command.
-func (c AddressTaken) Since() int { return sinceProven(c.Proven) }
+func (c AddressTaken) Since() int { return entry.SinceField(!c.Proven.IsZero(), 2) }
 
 func applyAddressTaken(t Txn, c AddressTaken) entry.Result {
 	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP",

@@ -55,6 +55,15 @@ func (v Verb[T]) ByLeader() Verb[T] {
 	return v
 }
 
+// SinceField says which log version a command needs that may use a field of a later one than
+// its verb's.
+func SinceField(used bool, version int) int {
+	if used {
+		return version
+	}
+	return 1
+}
+
 // Section is one table of the state as it stands in a snapshot and in the hash: its
 // records in the order of keys. Indices are not written; Load makes them again.
 type Section[T any] struct {
@@ -127,6 +136,19 @@ type Ending[T any] struct {
 	Class Class
 	End   func(t T, id []byte)          // its deadline is out of the table already
 	Due   func(t T, expect Expectation) // names all its deadlines, for Check
+}
+
+// Expiring makes the ending of a table's records. until tells when a record ends; one that
+// does not end by itself tells no time.
+func Expiring[T, R any](class Class, of func(T) table.Of[R], until func(R) (at Time, ends bool),
+	end func(t T, id []byte)) Ending[T] {
+	return Ending[T]{Class: class, End: end, Due: func(t T, expect Expectation) {
+		for key, record := range of(t).All() {
+			if at, ends := until(record); ends {
+				expect(at, key)
+			}
+		}
+	}}
 }
 
 // Expectation is told the deadline of a record.

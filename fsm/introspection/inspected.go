@@ -68,10 +68,8 @@ type PutInspected struct {
 
 // Since is the log version that a member must know to read the command.
 func (c PutInspected) Since() int {
-	if slices.ContainsFunc(c.Nodes, func(i Inspected) bool { return !i.After.IsZero() }) {
-		return InspectedAfterSince
-	}
-	return 1
+	after := slices.ContainsFunc(c.Nodes, func(i Inspected) bool { return !i.After.IsZero() })
+	return entry.SinceField(after, InspectedAfterSince)
 }
 
 // Validate implements Command.

@@ -44,12 +44,7 @@ type Start struct {
 }
 
 // Since is the log version that a member must know to read the command.
-func (c Start) Since() int {
-	if c.Source == "" {
-		return 1
-	}
-	return logVersionShares
-}
+func (c Start) Since() int { return entry.SinceField(c.Source != "", logVersionShares) }
 
 // Validate implements Command.
 func (c Start) Validate() error {

@@ -38,26 +38,13 @@ var Domain = entry.Domain[Txn]{
 		checkPauses(t, p)
 	},
 	Ends: []entry.Ending[Txn]{
-		{Class: dueRemediation, End: func(t Txn, id []byte) { t.expireRemediation(table.TailToken(id)) },
-			Due: func(t Txn, expect entry.Expectation) {
-				for key, r := range t.remediations.All() {
-					if r.State.Ended() {
-						expect(r.Expires, key)
-					}
-				}
-			}},
-		{Class: duePause, End: func(t Txn, id []byte) { t.pauses.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
-			for key, f := range t.pauses.All() {
-				if f.Until != 0 {
-					expect(f.Until, key)
-				}
-			}
-		}},
-		{Class: dueHold, End: func(t Txn, id []byte) { t.holds.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
-			for key, h := range t.holds.All() {
-				expect(h.Until, key)
-			}
-		}},
+		entry.Expiring(dueRemediation, func(t Txn) table.Of[Remediation] { return t.remediations },
+			func(r Remediation) (entry.Time, bool) { return r.Expires, r.State.Ended() },
+			func(t Txn, id []byte) { t.expireRemediation(table.TailToken(id)) }),
+		entry.Expiring(duePause, func(t Txn) table.Of[Pause] { return t.pauses },
+			func(f Pause) (entry.Time, bool) { return f.Until, f.Until != 0 }, func(t Txn, id []byte) { t.pauses.Drop(id) }),
+		entry.Expiring(dueHold, func(t Txn) table.Of[Hold] { return t.holds },
+			func(h Hold) (entry.Time, bool) { return h.Until, true }, func(t Txn, id []byte) { t.holds.Drop(id) }),
 	},
 }
 

@@ -85,12 +85,7 @@ type StepRemediation struct {
 const logVersionNotes = 3
 
 // Since is the log version that a member must know to read the command.
-func (c StepRemediation) Since() int {
-	if c.From.Ended() {
-		return logVersionNotes
-	}
-	return 1
-}
+func (c StepRemediation) Since() int { return entry.SinceField(c.From.Ended(), logVersionNotes) }
 
 // Validate implements Command.
 func (c StepRemediation) Validate() error {
@@ -166,12 +161,7 @@ type ReleaseRemediation struct {
 }
 
 // Since is the log version that a member must know to read the command.
-func (c ReleaseRemediation) Since() int {
-	if c.Ended {
-		return logVersionNotes
-	}
-	return 1
-}
+func (c ReleaseRemediation) Since() int { return entry.SinceField(c.Ended, logVersionNotes) }
 
 // Validate implements Command.
 func (c ReleaseRemediation) Validate() error {

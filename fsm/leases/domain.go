@@ -39,18 +39,14 @@ var Domain = entry.Domain[Txn]{
 		checkGroups(t, p)
 	},
 	Ends: []entry.Ending[Txn]{
-		{Class: dueLease, End: func(t Txn, id []byte) {
-			if l, ok := t.leases.Get(id); ok {
-				t.recordLease(eventring.ActionExpired, l)
-				t.freeLease(l)
-			}
-		}, Due: func(t Txn, expect entry.Expectation) {
-			for key, l := range t.leases.All() {
-				if l.Holder != "" {
-					expect(l.Expires, key)
+		entry.Expiring(dueLease, func(t Txn) table.Of[Lease] { return t.leases },
+			func(l Lease) (entry.Time, bool) { return l.Expires, l.Holder != "" },
+			func(t Txn, id []byte) {
+				if l, ok := t.leases.Get(id); ok {
+					t.recordLease(eventring.ActionExpired, l)
+					t.freeLease(l)
 				}
-			}
-		}},
+			}),
 	},
 }
 

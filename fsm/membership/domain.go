@@ -67,16 +67,10 @@ var Domain = entry.Domain[Txn]{
 		checkGossip(t, p)
 	},
 	Ends: []entry.Ending[Txn]{
-		{Class: dueSession, End: Txn.sessionEnds, Due: func(t Txn, expect entry.Expectation) {
-			for key, s := range t.sessions.All() {
-				expect(s.Expires, key)
-			}
-		}},
-		{Class: dueJoin, End: func(t Txn, id []byte) { t.joins.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
-			for key, j := range t.joins.All() {
-				expect(j.Expires, key)
-			}
-		}},
+		entry.Expiring(dueSession, func(t Txn) table.Of[Session] { return t.sessions },
+			func(s Session) (entry.Time, bool) { return s.Expires, true }, Txn.sessionEnds),
+		entry.Expiring(dueJoin, func(t Txn) table.Of[JoinToken] { return t.joins },
+			func(j JoinToken) (entry.Time, bool) { return j.Expires, true }, func(t Txn, id []byte) { t.joins.Drop(id) }),
 	},
 }
 

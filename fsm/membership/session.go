@@ -72,12 +72,7 @@ type OpenSession struct {
 }
 
 // Since is the log version that a member must know to read the command.
-func (c OpenSession) Since() int {
-	if c.Instead != nil {
-		return 3
-	}
-	return 1
-}
+func (c OpenSession) Since() int { return entry.SinceField(c.Instead != nil, 3) }
 
 // MaxUnfinished is how many notes a peer brings along.
 const MaxUnfinished = 256

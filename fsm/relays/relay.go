@@ -27,14 +27,9 @@ var Domain = entry.Domain[Txn]{
 	},
 	Check: checkRelays,
 	Ends: []entry.Ending[Txn]{
-		{Class: dueRelay, End: func(t Txn, id []byte) { t.expireRelay(table.TailToken(id)) },
-			Due: func(t Txn, expect entry.Expectation) {
-				for key, r := range t.bySequence.All() {
-					if r.State != Pending {
-						expect(r.Expires, key)
-					}
-				}
-			}},
+		entry.Expiring(dueRelay, func(t Txn) table.Of[Relay] { return t.bySequence },
+			func(r Relay) (entry.Time, bool) { return r.Expires, r.State != Pending },
+			func(t Txn, id []byte) { t.expireRelay(table.TailToken(id)) }),
 	},
 }
 

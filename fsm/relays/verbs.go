@@ -39,12 +39,7 @@ type Accept struct {
 const logVersionAfter = 3
 
 // Since is the log version that a member must know to read the command.
-func (c Accept) Since() int {
-	if c.After.IsZero() {
-		return 1
-	}
-	return logVersionAfter
-}
+func (c Accept) Since() int { return entry.SinceField(!c.After.IsZero(), logVersionAfter) }
 
 // Relayed tells which relay a document has.
 type Relayed struct {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"slices"
 
 	"github.com/benbjohnson/immutable"
 
@@ -168,13 +169,7 @@ func Named[T any](order iter.Seq2[[]byte, None], first int, of Of[T]) iter.Seq[T
 }
 
 // List collects what a sequence yields, in order.
-func List[T any](seq iter.Seq2[[]byte, T]) []T {
-	var out []T
-	for _, value := range seq {
-		out = append(out, value)
-	}
-	return out
-}
+func List[T any](seq iter.Seq2[[]byte, T]) []T { return slices.Collect(Values(seq)) }
 
 // Map collects in order what a function makes of each value.
 func Map[T, S any](t Of[T], show func(T) S) []S {
