@@ -150,18 +150,8 @@ func (e Stored) Decode() Event {
 
 // written is a stored event's form in a snapshot.
 type written struct {
-	Incarnation uint64 `cbor:"1,keyasint,omitempty"`
-	Index       uint64 `cbor:"2,keyasint"`
-	Seq         uint32 `cbor:"3,keyasint,omitempty"`
-	Body        []byte `cbor:"4,keyasint,omitempty"` // none: an event that was dropped
-}
-
-func (e Stored) written() written {
-	return written{Incarnation: e.id.Incarnation, Index: e.id.Index, Seq: e.id.Seq, Body: e.body}
-}
-
-func (w written) id() ID {
-	return ID{Incarnation: w.Incarnation, Index: w.Index, Seq: w.Seq}
+	ID
+	Body []byte `cbor:"4,keyasint,omitempty"` // none: an event that was dropped
 }
 
 // Text makes a text fit for an event: it is cut to MaxText bytes, and

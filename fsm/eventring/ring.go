@@ -189,11 +189,11 @@ func (r Ring) Newest() iter.Seq[Stored] {
 // comes first, without its body.
 func (r Ring) Written() iter.Seq[any] {
 	return func(yield func(any) bool) {
-		if !r.dropped.IsZero() && !yield(Stored{id: r.dropped}.written()) {
+		if !r.dropped.IsZero() && !yield(written{ID: r.dropped}) {
 			return
 		}
 		for e := range r.After(ID{}) {
-			if !yield(e.written()) {
+			if !yield(written{e.id, e.body}) {
 				return
 			}
 		}
@@ -207,14 +207,14 @@ func (r *Ring) Load(record []byte) error {
 		return err
 	}
 	if len(w.Body) == 0 {
-		r.dropped = w.id()
+		r.dropped = w.ID
 		return nil
 	}
 	var e Event
 	if err := codec.Unmarshal(w.Body, &e); err != nil {
 		return err
 	}
-	r.keep(Stored{id: w.id(), topic: e.Topic, body: w.Body})
+	r.keep(Stored{id: w.ID, topic: e.Topic, body: w.Body})
 	return nil
 }
 
