@@ -12,7 +12,7 @@ import (
 
 var eventDomain = domain{
 	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(125, "report events", applyReportEvents).From(2),
+		entry.NewVerb[*txn, ReportEvents](125, "report events").From(2),
 	},
 	Sections: []entry.Section[*txn]{{
 		Tag: 'E', Name: "events",
@@ -42,7 +42,8 @@ func (c ReportEvents) Validate() error {
 		valid.Each(c.Reports, eventring.Report.Validate))
 }
 
-func applyReportEvents(t *txn, c ReportEvents) Result {
+// Apply implements entry.Change.
+func (c ReportEvents) Apply(t *txn) Result {
 	peer, live := t.PeerOf(t.Header.Session)
 	if !live {
 		return entry.Refuse(SessionEnded, "a report needs a live session, %v is none", t.Header.Session)

@@ -12,7 +12,7 @@ import (
 
 var clusterDomain = domain{
 	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(3, "found", applyFound),
+		entry.NewVerb[*txn, Found](3, "found"),
 	},
 	Sections: []entry.Section[*txn]{
 		entry.Single('C', "cluster", func(t *txn) *entry.Cluster { return &t.Cluster }).Shown(shownCluster),
@@ -68,7 +68,8 @@ func (c Found) Validate() error {
 	return c.Member.Validate()
 }
 
-func applyFound(t *txn, c Found) Result {
+// Apply implements entry.Change.
+func (c Found) Apply(t *txn) Result {
 	if t.Cluster.ID != "" {
 		return entry.Refuse(Conflict, "the cluster was founded already, as %s", t.Cluster.ID)
 	}
@@ -78,7 +79,7 @@ func applyFound(t *txn, c Found) Result {
 		return res
 	}
 	if c.Join != (membership.AddJoinToken{}) {
-		return membersOf(t).AddToken(c.Join)
+		return c.Join.Apply(membersOf(t))
 	}
 	return entry.Done()
 }

@@ -14,8 +14,8 @@ import (
 
 var leadershipDomain = domain{
 	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(1, "lead", applyLead),
-		entry.NewVerb(2, "probe", func(*txn, Probe) Result { return entry.Done() }),
+		entry.NewVerb[*txn, Lead](1, "lead"),
+		entry.NewVerb[*txn, Probe](2, "probe"),
 	},
 	Sections: []entry.Section[*txn]{
 		entry.Single('P', "position", func(t *txn) *entry.Position { return &t.Position }).Shown(shownPosition),
@@ -43,7 +43,8 @@ type Led struct {
 // Validate implements Command.
 func (c Lead) Validate() error { return membership.ValidBoot(c.Peer, c.Boot, c.Version) }
 
-func applyLead(t *txn, c Lead) Result {
+// Apply implements entry.Change.
+func (c Lead) Apply(t *txn) Result {
 	if t.Token <= t.Position.Floor {
 		// Cannot be unless a founding did not raise base: a token must never be
 		// granted twice.
@@ -72,6 +73,9 @@ type Probe struct{}
 
 // Validate implements Command.
 func (Probe) Validate() error { return nil }
+
+// Apply implements entry.Change.
+func (Probe) Apply(*txn) Result { return entry.Done() }
 
 func checkPosition(d *txn, p *valid.Problems) {
 	pos, lead := d.shared.Position, d.Lead

@@ -18,7 +18,7 @@ import (
 
 // Domain is all that the log, snapshots, Check and deadlines know of boot tracks.
 var Domain = entry.Domain[Txn]{
-	Verbs: []entry.Verb[Txn]{entry.NewVerb(87, "note boots", applyNote).ByLeader().From(3)},
+	Verbs: []entry.Verb[Txn]{entry.NewVerb[Txn, Note](87, "note boots").ByLeader().From(3)},
 	Sections: []entry.Section[Txn]{
 		entry.Many('H', "boots", func(t Txn) table.Of[Track] { return t.tracks }, Txn.index),
 		entry.Seldom('Q', "boot events", func(t Txn) *share { return &t.share }),
@@ -97,7 +97,8 @@ func (c Note) Validate() error {
 	return nil
 }
 
-func applyNote(t Txn, c Note) entry.Result {
+// Apply implements entry.Change.
+func (c Note) Apply(t Txn) entry.Result {
 	for _, h := range c.Heard {
 		if res := t.change(h.Node, h.Begun, func(track *Track) { track.Add(h.Step) }); res.Code != entry.OK {
 			return res

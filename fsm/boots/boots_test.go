@@ -351,7 +351,7 @@ func TestFindingsAreValidated(t *testing.T) {
 		(Note{Judged: make([]Judged, MaxJudged+1)}).Validate() == nil {
 		t.Error("no node, or too many, are accepted")
 	}
-	if res := applyNote(newNotes(t).txn, Note{Judged: []Judged{{Node: node, Begun: 1 << 40}}}); res.Code == entry.OK {
+	if res := (Note{Judged: []Judged{{Node: node, Begun: 1 << 40}}}).Apply(newNotes(t).txn); res.Code == entry.OK {
 		t.Error("findings of an introspection that is to come are accepted")
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // Domain is all that the log, snapshots and Check know of it.
 var Domain = entry.Domain[Txn]{
-	Verbs: []entry.Verb[Txn]{entry.NewVerb(99, "note deliveries", applyNote).ByLeader().From(3)},
+	Verbs: []entry.Verb[Txn]{entry.NewVerb[Txn, Note](99, "note deliveries").ByLeader().From(3)},
 	Sections: []entry.Section[Txn]{
 		entry.Many('W', "deliveries", func(t Txn) table.Of[Progress] { return t.progress },
 			func(t Txn, p Progress) { t.progress.Put([]byte(p.Receiver), p) }),
@@ -83,7 +83,8 @@ func (c Note) Validate() error {
 	}))
 }
 
-func applyNote(t Txn, c Note) entry.Result {
+// Apply implements entry.Change.
+func (c Note) Apply(t Txn) entry.Result {
 	for _, name := range c.Forget {
 		t.progress.Drop([]byte(name))
 	}

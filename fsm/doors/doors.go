@@ -18,10 +18,10 @@ import (
 // Domain is all that the log, snapshots and Check know of doors.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(71, "pass open", applyPassOpen).ByLeader(),
-		entry.NewVerb(72, "pass closed", applyPassClosed).ByLeader(),
-		entry.NewVerb(73, "address taken", applyAddressTaken).ByLeader(),
-		entry.NewVerb(74, "address released", applyAddressReleased).ByLeader(),
+		entry.NewVerb[Txn, PassOpen](71, "pass open").ByLeader(),
+		entry.NewVerb[Txn, PassClosed](72, "pass closed").ByLeader(),
+		entry.NewVerb[Txn, AddressTaken](73, "address taken").ByLeader(),
+		entry.NewVerb[Txn, AddressReleased](74, "address released").ByLeader(),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Single('D', "doors", func(t Txn) *both { return &t.doors }).Shown(func(t Txn) any {
@@ -125,7 +125,8 @@ func validWait(d time.Duration) error {
 	return nil
 }
 
-func applyPassOpen(t Txn, c PassOpen) entry.Result {
+// Apply implements entry.Change.
+func (c PassOpen) Apply(t Txn) entry.Result {
 	return t.openDoor(eventring.TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait}, c.Proven)
 }
 
@@ -137,7 +138,8 @@ type PassClosed struct{}
 // Validate implements Command.
 func (PassClosed) Validate() error { return nil }
 
-func applyPassClosed(t Txn, _ PassClosed) entry.Result {
+// Apply implements entry.Change.
+func (PassClosed) Apply(t Txn) entry.Result {
 	return t.shutDoor(eventring.TopicPXE, eventring.ActionClosed, &t.doors.Pass)
 }
 
@@ -158,7 +160,8 @@ func (c AddressTaken) Validate() error {
 // Since is the log version that a member must know to read the command.
 func (c AddressTaken) Since() int { return entry.SinceField(!c.Proven.IsZero(), 2) }
 
-func applyAddressTaken(t Txn, c AddressTaken) entry.Result {
+// Apply implements entry.Change.
+func (c AddressTaken) Apply(t Txn) entry.Result {
 	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP",
 		Door{Wait: c.Wait, Address: c.Address}, c.Proven)
 }
@@ -169,7 +172,8 @@ type AddressReleased struct{}
 // Validate implements Command.
 func (AddressReleased) Validate() error { return nil }
 
-func applyAddressReleased(t Txn, _ AddressReleased) entry.Result {
+// Apply implements entry.Change.
+func (AddressReleased) Apply(t Txn) entry.Result {
 	return t.shutDoor(eventring.TopicFloatingIP, eventring.ActionReleased, &t.doors.Address)
 }
 

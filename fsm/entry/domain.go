@@ -30,8 +30,14 @@ type Verb[T any] struct {
 	Apply   func(T, Command) Result
 }
 
+// Change is a command that knows how it changes the tables of its domain.
+type Change[T any] interface {
+	Command
+	Apply(t T) Result
+}
+
 // NewVerb makes the verb of the commands of type C.
-func NewVerb[T any, C Command](kind byte, name string, apply func(T, C) Result) Verb[T] {
+func NewVerb[T any, C Change[T]](kind byte, name string) Verb[T] {
 	return Verb[T]{
 		Kind: kind, Name: name, Since: 1, Type: reflect.TypeFor[C](),
 		Decode: func(body []byte) (Command, error) {
@@ -39,7 +45,7 @@ func NewVerb[T any, C Command](kind byte, name string, apply func(T, C) Result) 
 			err := codec.Unmarshal(body, &c)
 			return c, err
 		},
-		Apply: func(t T, c Command) Result { return apply(t, c.(C)) },
+		Apply: func(t T, c Command) Result { return c.(C).Apply(t) },
 	}
 }
 

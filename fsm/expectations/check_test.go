@@ -56,7 +56,7 @@ func TestBounds(t *testing.T) {
 	for i := range MaxBytes / MaxExpectation {
 		domaintest.Commit(t, Domain, base, at, Put{Name: string(rune('a'+i%26)) + string(rune('a'+i/26)), Body: body})
 	}
-	if res := applyPut(at, Put{Name: "more", Body: []byte("{}")}); res.Code != entry.Refused {
+	if res := (Put{Name: "more", Body: []byte("{}")}).Apply(at); res.Code != entry.Refused {
 		t.Errorf("bytes: %v", res.Err())
 	}
 	domaintest.Commit(t, Domain, base, at, Put{Name: "aa", Body: []byte("{}")})
@@ -67,7 +67,7 @@ func TestBounds(t *testing.T) {
 	for i := range MaxExpectations {
 		domaintest.Commit(t, Domain, base, at, Put{Name: string(rune('a'+i%26)) + string(rune('a'+i/26)), Body: []byte("{}")})
 	}
-	if res := applyPut(at, Put{Name: "more", Body: []byte("{}")}); res.Code != entry.Refused {
+	if res := (Put{Name: "more", Body: []byte("{}")}).Apply(at); res.Code != entry.Refused {
 		t.Errorf("number: %v", res.Err())
 	}
 	if err := domaintest.Check(Domain, base, at); err != nil {

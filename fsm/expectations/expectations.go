@@ -18,10 +18,10 @@ import (
 // Domain is all that the log, snapshots and Check know of expectations.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(95, "put expectation", applyPut).From(3),
-		entry.NewVerb(96, "delete expectation", applyDelete).From(3),
-		entry.NewVerb(97, "judge machines", applyJudge).ByLeader().From(3),
-		entry.NewVerb(98, "forget verdicts", applyForget).ByLeader().From(3),
+		entry.NewVerb[Txn, Put](95, "put expectation").From(3),
+		entry.NewVerb[Txn, Delete](96, "delete expectation").From(3),
+		entry.NewVerb[Txn, Judge](97, "judge machines").ByLeader().From(3),
+		entry.NewVerb[Txn, Forget](98, "forget verdicts").ByLeader().From(3),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('N', "expectations", func(t Txn) table.Of[Expectation] { return t.byName },
@@ -111,7 +111,8 @@ type Put struct {
 // Validate implements Command.
 func (c Put) Validate() error { return Expectation{Name: c.Name, Body: c.Body}.validate() }
 
-func applyPut(t Txn, c Put) entry.Result {
+// Apply implements entry.Change.
+func (c Put) Apply(t Txn) entry.Result {
 	old, known := t.Expectation(c.Name)
 	switch {
 	case known && string(old.Body) == string(c.Body):
@@ -134,7 +135,8 @@ type Delete struct {
 // Validate implements Command.
 func (c Delete) Validate() error { return validName(c.Name) }
 
-func applyDelete(t Txn, c Delete) entry.Result {
+// Apply implements entry.Change.
+func (c Delete) Apply(t Txn) entry.Result {
 	e, ok := t.Expectation(c.Name)
 	if !ok {
 		return entry.Refuse(entry.NotFound, "expectation %s was not found", c.Name)

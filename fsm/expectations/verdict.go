@@ -130,7 +130,8 @@ func (j Judgement) verdict() Verdict {
 		Name: j.Name, Sent: j.Sent}
 }
 
-func applyJudge(t Txn, c Judge) entry.Result {
+// Apply implements entry.Change.
+func (c Judge) Apply(t Txn) entry.Result {
 	if newest := t.ExpectationsChanged(); c.Under != newest {
 		return entry.Refuse(entry.Conflict, "the expectations were changed by entry %v since", newest)
 	}
@@ -223,7 +224,8 @@ func (c Forget) Validate() error {
 	return nil
 }
 
-func applyForget(t Txn, c Forget) entry.Result {
+// Apply implements entry.Change.
+func (c Forget) Apply(t Txn) entry.Result {
 	for _, node := range c.Nodes {
 		if old, ok := t.Verdict(node); ok {
 			t.replace(old, Verdict{})

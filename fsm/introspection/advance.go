@@ -65,7 +65,8 @@ func (c Advance) Validate() error {
 		errors.Join(c.Processed.Validate(), c.Answer.validate()))
 }
 
-func applyAdvance(t Txn, c Advance) entry.Result {
+// Apply implements entry.Change.
+func (c Advance) Apply(t Txn) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)

@@ -41,7 +41,8 @@ func (c TakeCallback) enqueue() Enqueue {
 	return Enqueue{Node: c.Node, Event: EventProcess, Document: c.Document}
 }
 
-func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
+// Apply implements entry.Change.
+func (c TakeCallback) Apply(t Txn) entry.Result {
 	server, live := t.Peers.PeerOf(t.Header.Session)
 	if !live {
 		return entry.Refuse(entry.SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
@@ -50,7 +51,7 @@ func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
 	if t.expects(rec, c.enqueue()) {
 		return entry.Answer(t.takeCallback(server, rec, c))
 	}
-	res := applyEnqueue(t, c.enqueue())
+	res := c.enqueue().Apply(t)
 	if res.Code != entry.OK {
 		return res
 	}
@@ -98,7 +99,8 @@ type Decline struct {
 // Validate implements Command.
 func (c Decline) Validate() error { return validHook(c.Hook) }
 
-func applyDecline(t Txn, c Decline) entry.Result {
+// Apply implements entry.Change.
+func (c Decline) Apply(t Txn) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)

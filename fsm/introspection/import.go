@@ -60,7 +60,8 @@ func (c ImportRecord) Validate() error {
 		c.Processed.Validate())
 }
 
-func applyImportRecord(t Txn, c ImportRecord) entry.Result {
+// Apply implements entry.Change.
+func (c ImportRecord) Apply(t Txn) entry.Result {
 	rec, did, refused := t.imports(c)
 	if refused.Code != entry.OK {
 		return refused

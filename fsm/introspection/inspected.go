@@ -90,7 +90,8 @@ func (c PutInspected) Validate() error {
 	return cmp.Or(valid.Each(c.Remove, valid.Node), valid.Once("a node", names))
 }
 
-func applyPutInspected(t Txn, c PutInspected) entry.Result {
+// Apply implements entry.Change.
+func (c PutInspected) Apply(t Txn) entry.Result {
 	for _, node := range c.Remove {
 		t.nodes.inspect(Inspected{Node: node}, false, t.Position.Index)
 	}

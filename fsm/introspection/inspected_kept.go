@@ -17,7 +17,8 @@ type KeepInspected struct {
 // Validate implements Command.
 func (c KeepInspected) Validate() error { return validTimeout(c.For) }
 
-func applyKeepInspected(t Txn, c KeepInspected) entry.Result {
+// Apply implements entry.Change.
+func (c KeepInspected) Apply(t Txn) entry.Result {
 	keepInspected(t, kept{Until: t.Now().Add(c.For), UntilMillis: t.Wall() + c.For.Milliseconds()})
 	return entry.Done()
 }

@@ -37,7 +37,8 @@ func (c NoteLogs) Validate() error {
 		valid.Length("path", c.Logs.Path, 1, maxLogPlace))
 }
 
-func applyNoteLogs(t Txn, c NoteLogs) entry.Result {
+// Apply implements entry.Change.
+func (c NoteLogs) Apply(t Txn) entry.Result {
 	rec, ok := t.nodes.records.Get([]byte(c.Node))
 	if !ok || rec.Begun != c.Begun {
 		return entry.Refuse(entry.Conflict, "node %s has another introspection by now, or none", c.Node)

@@ -71,7 +71,8 @@ func validTimeout(d time.Duration) error {
 	return nil
 }
 
-func applyStart(t Txn, c Start) entry.Result {
+// Apply implements entry.Change.
+func (c Start) Apply(t Txn) entry.Result {
 	old, known := t.nodes.records.Get([]byte(c.Node))
 	out := Transition(old.State, c.Event, FromAPI)
 	switch {
@@ -134,7 +135,8 @@ func (c Enqueue) Validate() error {
 	return errors.Join(valid.Node(c.Node), c.Document.Validate())
 }
 
-func applyEnqueue(t Txn, c Enqueue) entry.Result {
+// Apply implements entry.Change.
+func (c Enqueue) Apply(t Txn) entry.Result {
 	rec, known := t.nodes.records.Get([]byte(c.Node))
 	if !known {
 		return entry.Refuse(entry.NotFound, "Could not find node %s in cache", c.Node)
@@ -201,7 +203,8 @@ type DeleteNode struct {
 // Validate implements Command.
 func (c DeleteNode) Validate() error { return valid.Node(c.Node) }
 
-func applyDeleteNode(t Txn, c DeleteNode) entry.Result {
+// Apply implements entry.Change.
+func (c DeleteNode) Apply(t Txn) entry.Result {
 	rec, known := t.nodes.records.Get([]byte(c.Node))
 	claim, r, held := t.held(c.Claim)
 	switch {

@@ -39,7 +39,8 @@ func (c TakeTurn) Validate() error {
 	return nil
 }
 
-func applyTakeTurn(t Txn, c TakeTurn) entry.Result {
+// Apply implements entry.Change.
+func (c TakeTurn) Apply(t Txn) entry.Result {
 	claim, _, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)

@@ -38,7 +38,8 @@ func (c ClaimRequests) Validate() error {
 	return valid.Count(len(c.Requests), MaxClaims, "requests are to be claimed")
 }
 
-func applyClaimRequests(t Txn, c ClaimRequests) entry.Result {
+// Apply implements entry.Change.
+func (c ClaimRequests) Apply(t Txn) entry.Result {
 	server, live := t.Peers.PeerOf(t.Header.Session)
 	if !live {
 		return entry.Refuse(entry.SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
@@ -100,7 +101,8 @@ func (c Mark) saves() bool {
 	return !c.Answer.IsZero() || !c.Processed.IsZero() || !c.Unprocessed.IsZero()
 }
 
-func applyMark(t Txn, c Mark) entry.Result {
+// Apply implements entry.Change.
+func (c Mark) Apply(t Txn) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
@@ -141,7 +143,8 @@ type Consume struct {
 // Validate implements Command.
 func (Consume) Validate() error { return nil }
 
-func applyConsume(t Txn, c Consume) entry.Result {
+// Apply implements entry.Change.
+func (c Consume) Apply(t Txn) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
@@ -160,7 +163,8 @@ type Release struct {
 // Validate implements Command.
 func (Release) Validate() error { return nil }
 
-func applyRelease(t Txn, c Release) entry.Result {
+// Apply implements entry.Change.
+func (c Release) Apply(t Txn) entry.Result {
 	claim, _, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)

@@ -20,7 +20,7 @@ import (
 // Domain is all that the log, snapshots and Check know of ports.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(70, "put ports", applyPutPorts).ByLeader(),
+		entry.NewVerb[Txn, PutPorts](70, "put ports").ByLeader(),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('i', "ports", func(t Txn) table.Of[recorded] { return t.byID }, func(t Txn, p recorded) { t.store(p, 0) }),
@@ -167,7 +167,8 @@ func (c PutPorts) Validate() error {
 		valid.Each(c.Remove, func(id string) error { return valid.ID("port ID", id) }), valid.Once("a port", ids))
 }
 
-func applyPutPorts(t Txn, c PutPorts) entry.Result {
+// Apply implements entry.Change.
+func (c PutPorts) Apply(t Txn) entry.Result {
 	for _, id := range c.Remove {
 		t.remove(id, t.Position.Index)
 	}

@@ -15,13 +15,13 @@ import (
 // Domain is all that the log, snapshots, Check and deadlines know of kube nodes.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(100, "put kube nodes", applyPutNodes).ByLeader().From(2),
-		entry.NewVerb(101, "vote on kube nodes", applyVoteNodes).From(2),
-		entry.NewVerb(102, "begin remediation", applyBeginRemediation).ByLeader().From(2),
-		entry.NewVerb(103, "step remediation", applyStepRemediation).ByLeader().From(2),
-		entry.NewVerb(104, "pause failover", applyPauseFailover).From(2),
-		entry.NewVerb(105, "release remediation", applyReleaseRemediation).From(2),
-		entry.NewVerb(106, "hold failover", applyHoldFailover).ByLeader().From(2),
+		entry.NewVerb[Txn, PutNodes](100, "put kube nodes").ByLeader().From(2),
+		entry.NewVerb[Txn, VoteNodes](101, "vote on kube nodes").From(2),
+		entry.NewVerb[Txn, BeginRemediation](102, "begin remediation").ByLeader().From(2),
+		entry.NewVerb[Txn, StepRemediation](103, "step remediation").ByLeader().From(2),
+		entry.NewVerb[Txn, PauseFailover](104, "pause failover").From(2),
+		entry.NewVerb[Txn, ReleaseRemediation](105, "release remediation").From(2),
+		entry.NewVerb[Txn, HoldFailover](106, "hold failover").ByLeader().From(2),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('K', "kube nodes", func(t Txn) table.Of[Node] { return t.nodes },

@@ -95,7 +95,8 @@ func (c PutNodes) Validate() error {
 	return cmp.Or(valid.Each(c.Remove, validUID), valid.Once("a kube node", uids))
 }
 
-func applyPutNodes(t Txn, c PutNodes) entry.Result {
+// Apply implements entry.Change.
+func (c PutNodes) Apply(t Txn) entry.Result {
 	for _, uid := range c.Remove { // what peers said of it goes too, a remediation of it goes on
 		for _, b := range t.votes.Under(ballotPrefix(c.Cluster, uid)) {
 			t.dropBallot(b)

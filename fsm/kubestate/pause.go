@@ -88,7 +88,8 @@ func (c PauseFailover) Validate() error {
 // pause that is in force.
 const logVersionLonger = 3
 
-func applyPauseFailover(t Txn, c PauseFailover) entry.Result {
+// Apply implements entry.Change.
+func (c PauseFailover) Apply(t Txn) entry.Result {
 	p := Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: t.Now(), Millis: c.Millis}
 	if c.For > 0 {
 		p.Until = t.Now().Add(c.For)
@@ -155,7 +156,8 @@ func (c HoldFailover) Validate() error {
 	return errors.Join(validKubeCluster(c.Cluster), validReason(c.Reason))
 }
 
-func applyHoldFailover(t Txn, c HoldFailover) entry.Result {
+// Apply implements entry.Change.
+func (c HoldFailover) Apply(t Txn) entry.Result {
 	h, held := t.holds.Get([]byte(c.Cluster))
 	switch {
 	case !held && t.holds.Size() >= MaxClusters:

@@ -44,7 +44,8 @@ func validStep(who, reason string, millis int64) error {
 	return errors.Join(valid.Text("peer", who, 0, maxOperator), validReason(reason), valid.Millis(millis))
 }
 
-func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
+// Apply implements entry.Change.
+func (c BeginRemediation) Apply(t Txn) entry.Result {
 	intent, open := t.open.Get(kubeKey(c.Cluster, c.UID))
 	if !open {
 		intent, open = t.openName.Get(kubeKey(c.Cluster, c.Node))
@@ -98,7 +99,8 @@ func (c StepRemediation) Validate() error {
 	return errors.Join(valid.Text("device", c.Device, 0, maxDevice), validStep(c.Peer, c.Reason, c.Millis))
 }
 
-func applyStepRemediation(t Txn, c StepRemediation) entry.Result {
+// Apply implements entry.Change.
+func (c StepRemediation) Apply(t Txn) entry.Result {
 	r, ok := t.remediations.Get(table.TokenKey(c.Intent))
 	switch {
 	case !ok:
@@ -174,7 +176,8 @@ func (c ReleaseRemediation) Validate() error {
 	return validStep(c.By, c.Reason, c.Millis)
 }
 
-func applyReleaseRemediation(t Txn, c ReleaseRemediation) entry.Result {
+// Apply implements entry.Change.
+func (c ReleaseRemediation) Apply(t Txn) entry.Result {
 	r, ok := t.remediations.Get(table.TokenKey(c.Intent))
 	switch {
 	case !ok:

@@ -57,7 +57,8 @@ func (c VoteNodes) Validate() error {
 		valid.Once("a kube node", uids))
 }
 
-func applyVoteNodes(t Txn, c VoteNodes) entry.Result {
+// Apply implements entry.Change.
+func (c VoteNodes) Apply(t Txn) entry.Result {
 	live := t.MemberSession(c.Session)
 	switch {
 	case !live:

@@ -16,15 +16,15 @@ import (
 // and groups.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(50, "grant lease", applyGrant),
-		entry.NewVerb(51, "renew lease", applyRenew),
-		entry.NewVerb(52, "release lease", applyRelease),
-		entry.NewVerb(53, "delete lease", applyDelete),
-		entry.NewVerb(120, "step leases", applySteps).From(2),
-		entry.NewVerb(121, "put value", applyPutValue).From(2),
-		entry.NewVerb(122, "delete value", applyDeleteValue).From(2),
-		entry.NewVerb(123, "join group", applyJoinGroup).From(2),
-		entry.NewVerb(124, "leave group", applyLeaveGroup).From(2),
+		entry.NewVerb[Txn, Grant](50, "grant lease"),
+		entry.NewVerb[Txn, Renew](51, "renew lease"),
+		entry.NewVerb[Txn, Release](52, "release lease"),
+		entry.NewVerb[Txn, Delete](53, "delete lease"),
+		entry.NewVerb[Txn, Steps](120, "step leases").From(2),
+		entry.NewVerb[Txn, PutValue](121, "put value").From(2),
+		entry.NewVerb[Txn, DeleteValue](122, "delete value").From(2),
+		entry.NewVerb[Txn, JoinGroup](123, "join group").From(2),
+		entry.NewVerb[Txn, LeaveGroup](124, "leave group").From(2),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('e', "leases", func(t Txn) table.Of[Lease] { return t.leases }, loadLease),

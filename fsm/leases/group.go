@@ -114,7 +114,8 @@ func validGroupMember(component, id string) error {
 	return valid.ID("member ID", id)
 }
 
-func applyJoinGroup(t Txn, c JoinGroup) entry.Result {
+// Apply implements entry.Change.
+func (c JoinGroup) Apply(t Txn) entry.Result {
 	if res := t.holds(guard{c.Lease, c.Token}); res != nil {
 		return *res
 	}
@@ -142,7 +143,8 @@ func (c LeaveGroup) Validate() error {
 	return cmp.Or(validGroupMember(c.Component, c.ID), validLeaseName(c.Lease))
 }
 
-func applyLeaveGroup(t Txn, c LeaveGroup) entry.Result {
+// Apply implements entry.Change.
+func (c LeaveGroup) Apply(t Txn) entry.Result {
 	m, known := t.groups.members.Get(pathKey(c.Component, c.ID))
 	if !known {
 		return entry.Done()

@@ -109,7 +109,8 @@ func validLeaseName(name string) error {
 
 func isAlnum(b byte) bool { return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' }
 
-func applyGrant(t Txn, c Grant) entry.Result {
+// Apply implements entry.Change.
+func (c Grant) Apply(t Txn) entry.Result {
 	old, known := t.leases.Get([]byte(c.Name))
 	switch {
 	case !known && t.leases.Size() >= MaxLeases:
@@ -176,7 +177,8 @@ type Renew struct {
 // Validate implements Command.
 func (c Renew) Validate() error { return validLease(c.Name, c.Holder) }
 
-func applyRenew(t Txn, c Renew) entry.Result {
+// Apply implements entry.Change.
+func (c Renew) Apply(t Txn) entry.Result {
 	l, res, ok := t.ownLease(c.Name, c.Holder, c.Token)
 	if !ok {
 		return res
@@ -222,7 +224,8 @@ type Release struct {
 // Validate implements Command.
 func (c Release) Validate() error { return validLease(c.Name, c.Holder) }
 
-func applyRelease(t Txn, c Release) entry.Result {
+// Apply implements entry.Change.
+func (c Release) Apply(t Txn) entry.Result {
 	l, res, ok := t.ownLease(c.Name, c.Holder, c.Token)
 	ok = ok || l.voidOf(c.Holder, c.Token)
 	if !ok && res.Code == entry.Expired && l.Token == c.Token {
@@ -245,7 +248,8 @@ type Delete struct {
 // Validate implements Command.
 func (c Delete) Validate() error { return validLeaseName(c.Name) }
 
-func applyDelete(t Txn, c Delete) entry.Result {
+// Apply implements entry.Change.
+func (c Delete) Apply(t Txn) entry.Result {
 	l, known := t.leases.Get([]byte(c.Name))
 	switch {
 	case !known:

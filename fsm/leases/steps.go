@@ -52,7 +52,8 @@ func (c Steps) Validate() error {
 	return cmp.Or(valid.Count(len(c.Steps), MaxSteps, "steps of leases"), valid.Each(c.Steps, Step.Validate))
 }
 
-func applySteps(t Txn, c Steps) entry.Result {
+// Apply implements entry.Change.
+func (c Steps) Apply(t Txn) entry.Result {
 	out := make([]Stepped, 0, len(c.Steps))
 	for _, s := range c.Steps {
 		out = append(out, t.stepLease(s))

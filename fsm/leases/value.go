@@ -133,7 +133,8 @@ func validValueKey(key string) error {
 	})
 }
 
-func applyPutValue(t Txn, c PutValue) entry.Result {
+// Apply implements entry.Change.
+func (c PutValue) Apply(t Txn) entry.Result {
 	if res := t.fails(c.If, c.Key); res != nil {
 		return *res
 	}
@@ -161,7 +162,8 @@ func (c DeleteValue) Validate() error {
 	return cmp.Or(validValueKey(c.Key), c.If.validate())
 }
 
-func applyDeleteValue(t Txn, c DeleteValue) entry.Result {
+// Apply implements entry.Change.
+func (c DeleteValue) Apply(t Txn) entry.Result {
 	if res := t.fails(c.If, c.Key); res != nil {
 		return *res
 	}

@@ -94,7 +94,8 @@ func (c Exclude) Validate() error {
 	return valid.ID("server ID", c.Peer)
 }
 
-func applyExclude(t Txn, c Exclude) entry.Result {
+// Apply implements entry.Change.
+func (c Exclude) Apply(t Txn) entry.Result {
 	if !t.members.Has([]byte(c.Peer)) {
 		return entry.Refuse(entry.NotFound, "peer %s is not a member of this cluster", c.Peer)
 	}
@@ -189,8 +190,9 @@ type Observe struct {
 // Validate implements Command.
 func (c Observe) Validate() error { return c.Member.Validate() }
 
-func applyObserve(t Txn, c Observe) entry.Result {
-	if res := applyUseJoinToken(t, UseJoinToken(c)); res.Code != entry.OK {
+// Apply implements entry.Change.
+func (c Observe) Apply(t Txn) entry.Result {
+	if res := UseJoinToken(c).Apply(t); res.Code != entry.OK {
 		return res
 	}
 	t.putMemberFlags(t.MemberFlags(c.Member.ID).withExclusion(FromVoting, true, 0))
@@ -217,7 +219,8 @@ func (c MoveMember) Validate() error {
 	return cmp.Or(valid.Each([]string{c.Address, c.Gossip, c.API}, valid.Address), valid.ID("server ID", c.Peer))
 }
 
-func applyMoveMember(t Txn, c MoveMember) entry.Result {
+// Apply implements entry.Change.
+func (c MoveMember) Apply(t Txn) entry.Result {
 	m, ok := t.members.Get([]byte(c.Peer))
 	if !ok {
 		return entry.Refuse(entry.NotFound, "peer %s is not a member of this cluster", c.Peer)

@@ -91,7 +91,8 @@ type FormerHeard struct {
 // Validate implements Command.
 func (c FormerHeard) Validate() error { return valid.ID("server ID", c.ID) }
 
-func applyFormerHeard(t Txn, c FormerHeard) entry.Result {
+// Apply implements entry.Change.
+func (c FormerHeard) Apply(t Txn) entry.Result {
 	f, ok := t.former.Get([]byte(c.ID))
 	if !ok {
 		return entry.Refuse(entry.NotFound, "peer %s is not a former member that is waited for", c.ID)
@@ -152,7 +153,8 @@ func (c Rejoin) Validate() error {
 	return cmp.Or(valid.ID("server ID", c.Former), c.Member.Validate())
 }
 
-func applyRejoin(t Txn, c Rejoin) entry.Result {
+// Apply implements entry.Change.
+func (c Rejoin) Apply(t Txn) entry.Result {
 	f, ok := t.former.Get([]byte(c.Former))
 	switch {
 	case !ok:

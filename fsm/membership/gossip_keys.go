@@ -81,7 +81,8 @@ func (c RotateGossipKey) Validate() error {
 	return nil
 }
 
-func applyRotateGossipKey(t Txn, c RotateGossipKey) entry.Result {
+// Apply implements entry.Change.
+func (c RotateGossipKey) Apply(t Txn) entry.Result {
 	if t.gossip.Stage != GossipSettled {
 		return entry.Refuse(entry.Conflict, "a rotation of the gossip key is under way, at '%v' for %v", t.gossip.Stage,
 			t.Now().Sub(t.gossip.Since))
@@ -108,7 +109,8 @@ func (c ConfirmGossipKeys) Validate() error {
 	return valid.ID("server ID", c.Peer)
 }
 
-func applyConfirmGossipKeys(t Txn, c ConfirmGossipKeys) entry.Result {
+// Apply implements entry.Change.
+func (c ConfirmGossipKeys) Apply(t Txn) entry.Result {
 	if !t.members.Has([]byte(c.Peer)) {
 		return entry.Refuse(entry.NotFound, "peer %s is not a member of this cluster", c.Peer)
 	}
@@ -139,7 +141,8 @@ func (c AdvanceGossipKeys) Validate() error {
 	return nil
 }
 
-func applyAdvanceGossipKeys(t Txn, c AdvanceGossipKeys) entry.Result {
+// Apply implements entry.Change.
+func (c AdvanceGossipKeys) Apply(t Txn) entry.Result {
 	g := t.gossip
 	if g.Stage == GossipSettled || g.Changed != c.Changed {
 		return entry.Refuse(entry.Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)

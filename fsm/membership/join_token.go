@@ -51,8 +51,8 @@ func (c AddJoinToken) Validate() error {
 	return valid.ID("token ID", c.ID)
 }
 
-// AddToken carries out an AddJoinToken.
-func (t Txn) AddToken(c AddJoinToken) entry.Result {
+// Apply implements entry.Change.
+func (c AddJoinToken) Apply(t Txn) entry.Result {
 	if t.joins.Has([]byte(c.ID)) {
 		return entry.Refuse(entry.Conflict, "join token %s exists already", c.ID)
 	}
@@ -72,7 +72,8 @@ type RevokeJoinToken struct {
 // Validate implements Command.
 func (c RevokeJoinToken) Validate() error { return valid.ID("token ID", c.ID) }
 
-func applyRevokeJoinToken(t Txn, c RevokeJoinToken) entry.Result {
+// Apply implements entry.Change.
+func (c RevokeJoinToken) Apply(t Txn) entry.Result {
 	j, ok := t.joins.Get([]byte(c.ID))
 	if !ok {
 		return entry.Refuse(entry.NotFound, "join token %s does not exist; it may have expired", c.ID)
@@ -105,7 +106,8 @@ func (c UseJoinToken) Validate() error { return c.Member.Validate() }
 // UnknownToken refuses a join token; who asks before the log does says the same.
 const UnknownToken = "the join token is not known: it expired, was revoked, or is of another cluster"
 
-func applyUseJoinToken(t Txn, c UseJoinToken) entry.Result {
+// Apply implements entry.Change.
+func (c UseJoinToken) Apply(t Txn) entry.Result {
 	for _, j := range t.joins.All() { // at most MaxJoinTokens
 		if j.Hash == c.Hash {
 			return t.succeed(c.Member)

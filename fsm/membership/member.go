@@ -85,6 +85,9 @@ type PutMember struct {
 // Validate implements Command.
 func (c PutMember) Validate() error { return c.Member.Validate() }
 
+// Apply implements entry.Change.
+func (c PutMember) Apply(t Txn) entry.Result { return t.Admit(c.Member) }
+
 // Admit stores a member. A newcomer must know all that the log may hold.
 func (t Txn) Admit(m Member) entry.Result {
 	old, known := t.members.Get([]byte(m.ID))
@@ -121,7 +124,8 @@ type RemoveMember struct {
 // Validate implements Command.
 func (c RemoveMember) Validate() error { return valid.ID("server ID", c.ID) }
 
-func applyRemoveMember(t Txn, c RemoveMember) entry.Result {
+// Apply implements entry.Change.
+func (c RemoveMember) Apply(t Txn) entry.Result {
 	if t.forgetFormer(func(f FormerMember) bool { return f.ID == c.ID }) {
 		return entry.Done()
 	}

@@ -106,7 +106,8 @@ func (c OpenSession) Validate() error {
 		valid.Length("binary version", c.Binary, 0, maxBinary))
 }
 
-func applyOpenSession(t Txn, c OpenSession) entry.Result {
+// Apply implements entry.Change.
+func (c OpenSession) Apply(t Txn) entry.Result {
 	m, ok := t.members.Get([]byte(c.Peer))
 	if !ok {
 		return entry.Refuse(entry.Refused, "peer %s is not a member of this cluster", c.Peer)
@@ -183,7 +184,8 @@ func (c RenewSession) Validate() error {
 	return valid.Length("refusal to lead", c.Refuses, 0, maxRefusal)
 }
 
-func applyRenewSession(t Txn, c RenewSession) entry.Result {
+// Apply implements entry.Change.
+func (c RenewSession) Apply(t Txn) entry.Result {
 	s, _ := t.Session(c.Session)
 	if !t.MemberSession(c.Session) {
 		return entry.Refuse(entry.SessionEnded, "session %v has ended", c.Session)
@@ -210,7 +212,8 @@ func (c EndSession) Validate() error {
 	return nil
 }
 
-func applyEndSession(t Txn, c EndSession) entry.Result {
+// Apply implements entry.Change.
+func (c EndSession) Apply(t Txn) entry.Result {
 	if s, ok := t.sessions.Get(table.TokenKey(c.Session)); ok {
 		t.recordMember(eventring.ActionStopped, s.Peer)
 	}

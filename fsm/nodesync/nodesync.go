@@ -15,9 +15,9 @@ import (
 // Domain is all that the log, snapshots and Check know of it.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(84, "suspect sync", applySuspect).ByLeader().From(3),
-		entry.NewVerb(85, "confirm sync", applyConfirm).From(3),
-		entry.NewVerb(86, "trust sync", applyTrust).ByLeader().From(3),
+		entry.NewVerb[Txn, Suspect](84, "suspect sync").ByLeader().From(3),
+		entry.NewVerb[Txn, Confirm](85, "confirm sync").From(3),
+		entry.NewVerb[Txn, Trust](86, "trust sync").ByLeader().From(3),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Seldom('Y', "sync", func(t Txn) *Suspicion { return &t.suspicion }),
@@ -93,7 +93,8 @@ func (c Suspect) Validate() error {
 	return c.Suspicion.validate()
 }
 
-func applySuspect(t Txn, c Suspect) entry.Result {
+// Apply implements entry.Change.
+func (c Suspect) Apply(t Txn) entry.Result {
 	now, at := c.Suspicion, t.of(c.Ports)
 	before := *at
 	if before.Reason == now.Reason && before.Digest == now.Digest && before.Confirmed == now.Confirmed {
@@ -113,7 +114,8 @@ type Confirm struct {
 // Validate implements Command.
 func (c Confirm) Validate() error { return valid.Length("digest", c.Digest, 1, maxDigest) }
 
-func applyConfirm(t Txn, c Confirm) entry.Result {
+// Apply implements entry.Change.
+func (c Confirm) Apply(t Txn) entry.Result {
 	for _, ports := range []bool{false, true} {
 		if s := t.of(ports); s.Digest == c.Digest {
 			s.Confirmed = true
@@ -132,7 +134,8 @@ type Trust struct {
 // Validate implements Command.
 func (Trust) Validate() error { return nil }
 
-func applyTrust(t Txn, c Trust) entry.Result {
+// Apply implements entry.Change.
+func (c Trust) Apply(t Txn) entry.Result {
 	*t.of(c.Ports) = Suspicion{}
 	return entry.Done()
 }

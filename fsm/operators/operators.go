@@ -16,8 +16,8 @@ import (
 // Domain is all that the log, snapshots and Check know of operators.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(117, "note operator", applyNoteOperator).From(2),
-		entry.NewVerb(118, "revoke operator", applyRevokeOperator).From(2),
+		entry.NewVerb[Txn, NoteOperator](117, "note operator").From(2),
+		entry.NewVerb[Txn, RevokeOperator](118, "revoke operator").From(2),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('O', "operators", func(t Txn) table.Of[Operator] { return t.operators },
@@ -73,7 +73,8 @@ func (c NoteOperator) Validate() error {
 	return valid.Length("operator", c.Name, 1, maxOperatorName)
 }
 
-func applyNoteOperator(t Txn, c NoteOperator) entry.Result {
+// Apply implements entry.Change.
+func (c NoteOperator) Apply(t Txn) entry.Result {
 	o, known := t.operators.Get([]byte(c.Name))
 	if !known && !roomForOperator(&t.operators, t.Header.WallMillis) {
 		return entry.Refuse(entry.Refused,
@@ -121,7 +122,8 @@ func (c RevokeOperator) Validate() error {
 	return valid.Length("operator", c.Name, 1, maxOperatorName)
 }
 
-func applyRevokeOperator(t Txn, c RevokeOperator) entry.Result {
+// Apply implements entry.Change.
+func (c RevokeOperator) Apply(t Txn) entry.Result {
 	o, known := t.operators.Get([]byte(c.Name))
 	if !known && !roomForOperator(&t.operators, t.Header.WallMillis) {
 		return entry.Refuse(entry.Refused,

@@ -17,10 +17,10 @@ import (
 // Domain is all that the log, snapshots, Check and deadlines know of relays.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(90, "accept relay", applyAccept).From(2),
-		entry.NewVerb(91, "try relay", applyTry).ByLeader().From(2),
-		entry.NewVerb(92, "settle relay", applySettle).ByLeader().From(2),
-		entry.NewVerb(93, "introduce relay", applyIntroduced).From(3),
+		entry.NewVerb[Txn, Accept](90, "accept relay").From(2),
+		entry.NewVerb[Txn, Try](91, "try relay").ByLeader().From(2),
+		entry.NewVerb[Txn, Settle](92, "settle relay").ByLeader().From(2),
+		entry.NewVerb[Txn, Introduced](93, "introduce relay").From(3),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('x', "relays", func(t Txn) table.Of[Relay] { return t.bySequence }, Txn.indexRelay),

@@ -80,7 +80,8 @@ func validKeep(keep time.Duration) error {
 	return nil
 }
 
-func applyAccept(t Txn, c Accept) entry.Result {
+// Apply implements entry.Change.
+func (c Accept) Apply(t Txn) entry.Result {
 	earlier, repeats := t.Repeated(c.Document.Hash)
 	if repeats && earlier.Sequence != c.After {
 		return entry.Answer(Relayed{Sequence: earlier.Sequence, Node: earlier.Node, Joined: true})
@@ -122,7 +123,8 @@ type Try struct {
 // Validate implements Command.
 func (Try) Validate() error { return nil }
 
-func applyTry(t Txn, c Try) entry.Result {
+// Apply implements entry.Change.
+func (c Try) Apply(t Txn) entry.Result {
 	r, ok := t.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:
@@ -164,7 +166,8 @@ func (c Settle) Validate() error {
 	return errors.Join(valid.Length("reason", c.Reason, 0, maxRelayReason), validKeep(c.Keep))
 }
 
-func applySettle(t Txn, c Settle) entry.Result {
+// Apply implements entry.Change.
+func (c Settle) Apply(t Txn) entry.Result {
 	r, ok := t.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:
@@ -186,7 +189,8 @@ type Introduced Settle
 // Validate implements Command.
 func (c Introduced) Validate() error { return Settle(c).Validate() }
 
-func applyIntroduced(t Txn, c Introduced) entry.Result {
+// Apply implements entry.Change.
+func (c Introduced) Apply(t Txn) entry.Result {
 	r, ok := t.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:

@@ -19,9 +19,9 @@ import (
 // Domain is all that the log, snapshots and Check know of rules.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(80, "create rule", applyCreate).From(2),
-		entry.NewVerb(81, "delete rule", applyDelete).From(2),
-		entry.NewVerb(82, "delete rules", applyDeleteAll).From(2),
+		entry.NewVerb[Txn, Create](80, "create rule").From(2),
+		entry.NewVerb[Txn, Delete](81, "delete rule").From(2),
+		entry.NewVerb[Txn, DeleteAll](82, "delete rules").From(2),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('u', "rules", func(t Txn) table.Of[Rule] { return t.inOrder },
@@ -103,7 +103,8 @@ type Create struct {
 // Validate implements Command.
 func (c Create) Validate() error { return Rule{UUID: c.UUID, Body: c.Body}.validate() }
 
-func applyCreate(t Txn, c Create) entry.Result {
+// Apply implements entry.Change.
+func (c Create) Apply(t Txn) entry.Result {
 	switch {
 	case t.byUUID.Has([]byte(c.UUID)):
 		return entry.Refuse(entry.Conflict, "Rule with UUID %s already exists", c.UUID) // the contract's words
@@ -126,7 +127,8 @@ type Delete struct {
 // Validate implements Command.
 func (c Delete) Validate() error { return validRuleID(c.UUID) }
 
-func applyDelete(t Txn, c Delete) entry.Result {
+// Apply implements entry.Change.
+func (c Delete) Apply(t Txn) entry.Result {
 	rule, ok := t.Rule(c.UUID)
 	if !ok {
 		return entry.Refuse(entry.NotFound, "Rule %s was not found", c.UUID) // the contract's words
@@ -142,7 +144,8 @@ type DeleteAll struct{}
 // Validate implements Command.
 func (DeleteAll) Validate() error { return nil }
 
-func applyDeleteAll(t Txn, _ DeleteAll) entry.Result {
+// Apply implements entry.Change.
+func (DeleteAll) Apply(t Txn) entry.Result {
 	if n := t.inOrder.Size(); n > 0 {
 		t.recordRule(eventring.ActionAllDeleted, "", n)
 	}

@@ -14,8 +14,8 @@ import (
 // Domain is all that the log, snapshots and Check know of settings.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(40, "put setting", applyPutSetting),
-		entry.NewVerb(41, "delete setting", applyDeleteSetting),
+		entry.NewVerb[Txn, PutSetting](40, "put setting"),
+		entry.NewVerb[Txn, DeleteSetting](41, "delete setting"),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('k', "settings", func(t Txn) table.Of[Setting] { return t.settings },
@@ -72,7 +72,8 @@ func validSettingKey(key string) error {
 	})
 }
 
-func applyPutSetting(t Txn, c PutSetting) entry.Result {
+// Apply implements entry.Change.
+func (c PutSetting) Apply(t Txn) entry.Result {
 	if !t.settings.Has([]byte(c.Key)) && t.settings.Size() >= MaxSettings {
 		return entry.Refuse(entry.Refused, "%d settings exist, which is the most; delete one", MaxSettings)
 	}
@@ -89,7 +90,8 @@ type DeleteSetting struct {
 // Validate implements Command.
 func (c DeleteSetting) Validate() error { return validSettingKey(c.Key) }
 
-func applyDeleteSetting(t Txn, c DeleteSetting) entry.Result {
+// Apply implements entry.Change.
+func (c DeleteSetting) Apply(t Txn) entry.Result {
 	if !t.settings.Has([]byte(c.Key)) {
 		return entry.Refuse(entry.NotFound, "setting %s does not exist", c.Key)
 	}

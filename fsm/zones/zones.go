@@ -18,7 +18,7 @@ import (
 // Domain is all that the log, snapshots and Check know of zones.
 var Domain = entry.Domain[Txn]{
 	Verbs: []entry.Verb[Txn]{
-		entry.NewVerb(119, "choose zones", applyChoose).ByLeader().From(2),
+		entry.NewVerb[Txn, Choose](119, "choose zones").ByLeader().From(2),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('Z', "zones", func(t Txn) table.Of[Choice] { return t.byUID },
@@ -134,7 +134,8 @@ func validChoice(t Tolerance, zones []string) error {
 	return nil
 }
 
-func applyChoose(t Txn, c Choose) entry.Result {
+// Apply implements entry.Change.
+func (c Choose) Apply(t Txn) entry.Result {
 	old, known := t.byUID.Get([]byte(c.UID))
 	switch {
 	case old.Chosen != c.Replaces:
