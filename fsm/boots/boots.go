@@ -187,9 +187,7 @@ func check(t Txn, p *valid.Problems) {
 	for key, track := range t.tracks.All() {
 		p.Want(string(key) == track.Node && t.byAge.Has(table.LongKey(uint64(track.Expires), track.Node)),
 			"the boot track of node %q is filed under %q, or missing by its age", track.Node, key)
-		if err := track.validate(); err != nil {
-			p.Addf("boot track of node %s: %v", track.Node, err)
-		}
+		p.Invalid(track.validate(), "boot track of node %s: ", track.Node)
 		p.Want(track.Expires <= t.Position.Now.Add(keepFor) && track.Begun <= t.Granted(),
 			"the boot track of node %s is of %v and kept until %v, now is %v", track.Node, track.Begun, track.Expires,
 			t.Position.Now)

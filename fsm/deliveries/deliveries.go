@@ -136,9 +136,7 @@ func (s *Tables) Deliveries() []Progress { return table.List(s.progress.All()) }
 func check(t Txn, p *valid.Problems) {
 	p.Want(t.progress.Size() <= MaxReceivers, "%d receivers of events are known", t.progress.Size())
 	for key, r := range t.progress.All() {
-		if err := r.validate(); err != nil {
-			p.Addf("deliveries: %v", err)
-		}
+		p.Invalid(r.validate(), "deliveries: ")
 		p.Want(string(key) == r.Receiver, "receiver %s is filed under %q", r.Receiver, key)
 		p.Want(r.Taken.Compare(t.end()) <= 0 && r.Until.Compare(t.end()) <= 0,
 			"receiver %s has events up to %v and %v, which are to come", r.Receiver, r.Taken, r.Until)

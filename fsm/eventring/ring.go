@@ -52,10 +52,7 @@ func (r *Ring) Add(e Event) {
 
 func (r *Ring) keep(e Stored) {
 	// Another version of the state may share the open segment: it is copied.
-	open := make([]Stored, len(r.open)+1)
-	copy(open, r.open)
-	open[len(r.open)] = e
-	r.open = open
+	r.open = slices.Concat(r.open, []Stored{e})
 	r.count++
 	r.bytes += len(e.body)
 	if len(r.open) < perSegment {

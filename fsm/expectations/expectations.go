@@ -181,9 +181,7 @@ func check(t Txn, p *valid.Problems) {
 		bytes += len(e.Body)
 		p.Want(string(key) == e.Name && e.Changed <= t.Granted(), "expectation %s of entry %v is filed under %q", e.Name,
 			e.Changed, key)
-		if err := e.validate(); err != nil {
-			p.Addf("%v", err)
-		}
+		p.Invalid(e.validate(), "")
 	}
 	p.Want(t.bytes == bytes, "the expectations have %d bytes, counted are %d", bytes, t.bytes)
 	checkVerdicts(t, p)

@@ -243,17 +243,7 @@ func (s *Tables) Verdicts() iter.Seq[Verdict] { return table.Values(s.verdicts.A
 // UnexpectedAfter iterates over the verdicts that name a difference, in the order of
 // their nodes, after one; "" begins with the first. It costs what it yields.
 func (s *Tables) UnexpectedAfter(node string) iter.Seq[Verdict] {
-	var bound []byte
-	if node != "" {
-		bound = table.JustAfter(node)
-	}
-	return func(yield func(Verdict) bool) {
-		for key := range s.unexpected.UnderFrom(nil, bound) {
-			if v, _ := s.verdicts.Get(key); !yield(v) {
-				return
-			}
-		}
-	}
+	return table.Named(s.unexpected.UnderFrom(nil, table.JustAfter(node)), 0, s.verdicts)
 }
 
 // Unexpected returns how many machines differ from what was ordered.
@@ -264,9 +254,7 @@ func checkVerdicts(t Txn, p *valid.Problems) {
 	for key, v := range t.verdicts.All() {
 		p.Want(string(key) == v.Node && max(v.Under, v.Sent) <= t.Granted() && v.Since >= 0 && v.Since <= t.Position.Now,
 			"the verdict on %s of entry %v at %v is filed under %q", v.Node, v.Under, v.Since, key)
-		if err := v.validate(); err != nil {
-			p.Addf("%v", err)
-		}
+		p.Invalid(v.validate(), "")
 		if len(v.Differences) > 0 {
 			unexpected++
 			p.Want(t.unexpected.Has(key), "node %s is missing from those that differ", v.Node)

@@ -162,9 +162,7 @@ func checkInspected(t Txn, p *valid.Problems) (macs int) {
 	for key, i := range t.nodes.inspected.All() {
 		p.Want(i.Since <= t.Granted(), "Ironic inspects node %s since entry %v, which is to come", i.Node, i.Since)
 		p.Want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
-		if err := i.validate(); err != nil {
-			p.Addf("%v", err)
-		}
+		p.Invalid(i.validate(), "")
 		macs += len(i.MACs)
 		for _, mac := range i.MACs {
 			p.Want(t.nodes.whitelist.Keeps(mac, byIronic(i.Node)),

@@ -118,9 +118,13 @@ func corruptNodes(all Txn) map[string]func(Txn) {
 		"answer to no callback": func(s Txn) {
 			changeRecord(s, ended, func(r *Record) { r.Delivered.Document = blobs.Hash{} })
 		},
-		"callback of no request":      func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Request = 0 }) },
-		"record begun by no entry":    func(s Txn) { changeRecord(s, record, func(r *Record) { r.Begun = 1 << 60 }) },
-		"requests of no record":       func(s Txn) { s.dropRecord(queuedNode) },
+		"callback of no request":   func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Request = 0 }) },
+		"record begun by no entry": func(s Txn) { changeRecord(s, record, func(r *Record) { r.Begun = 1 << 60 }) },
+		"requests of no record": func(s Txn) {
+			queued, _ := s.Record(queuedNode)
+			s.nodes.records.Drop([]byte(queuedNode))
+			s.replaced(queued, Record{}, blobs.Packed{})
+		},
 		"request missing of its node": func(s Txn) { s.queue.byNode.Drop(table.NameKey(busyNode, head.Sequence)) },
 		"request without its claim":   func(s Txn) { s.queue.dropClaim(claim); s.queue.offer(busyNode) },
 		"request free and claimed": func(s Txn) {

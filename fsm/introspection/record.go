@@ -173,7 +173,7 @@ func (n *nodes) reindex(old, r Record) {
 			order.Put(after[i].key(r.Node), table.None{})
 		}
 	}
-	if old.Attributes.equal(r.Attributes) {
+	if slices.Equal(old.Attributes.MACs, r.Attributes.MACs) && slices.Equal(old.Attributes.BMC, r.Attributes.BMC) {
 		return
 	}
 	n.byAttribute.DropAll(old.attributeKeys())
@@ -216,10 +216,6 @@ func (r Record) places() (p places) {
 	return p
 }
 
-func (a Attributes) equal(b Attributes) bool {
-	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
-}
-
 // putRecord stores a record in the place of an older one, with the document
 // that this entry brings if the record refers to that.
 func (t Txn) putRecord(r Record, brought blobs.Packed) {
@@ -227,14 +223,6 @@ func (t Txn) putRecord(r Record, brought blobs.Packed) {
 	r = weighed(t, r, brought)
 	t.nodes.records.Put([]byte(r.Node), r)
 	t.replaced(old, r, brought)
-}
-
-// dropRecord removes a record, if there is one, and lets its documents go.
-func (t Txn) dropRecord(node string) {
-	if old, ok := t.nodes.records.Get([]byte(node)); ok {
-		t.nodes.records.Drop([]byte(node))
-		t.replaced(old, Record{}, blobs.Packed{})
-	}
 }
 
 // replaced keeps everything that follows from the records when one takes the

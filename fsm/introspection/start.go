@@ -224,7 +224,8 @@ func (c DeleteNode) Apply(t Txn) entry.Result {
 		r, _ := t.queue.requests.Get(table.TokenKey(table.TailToken(key)))
 		t.dequeue(r)
 	}
-	t.dropRecord(c.Node)
+	t.nodes.records.Drop([]byte(c.Node))
+	t.replaced(rec, Record{}, blobs.Packed{})
 	t.recordNode(eventring.ActionDeleted, rec)
 	return entry.Done()
 }

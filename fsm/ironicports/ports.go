@@ -197,9 +197,7 @@ func checkPorts(t Txn, p *valid.Problems) {
 	p.Want(t.byID.Size() <= MaxPorts, "%d ports", t.byID.Size())
 	for key, port := range t.byID.All() {
 		p.Want(string(key) == port.ID, "port %s is filed under %q", port.ID, key)
-		if err := port.validate(); err != nil {
-			p.Addf("%v", err)
-		}
+		p.Invalid(port.validate(), "")
 		p.Want(port.Since <= t.Granted(), "port %s came by entry %v, which is to come", port.ID, port.Since)
 		p.Want(t.denied.Keeps(port.MAC, port.ID), "port %s is missing from the blacklist", port.ID)
 		p.Want(t.byNode.Has(port.nodeKey()), "port %s is missing from node %s", port.ID, port.Node)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // Ports iterates over the ports that Ironic knows, in the order of their IDs.
@@ -39,8 +40,7 @@ func (s *Tables) PortsByMAC(mac string) []Port {
 
 // MACsByPort returns the MACs of a node's ports, in the order of their IDs.
 func (s *Tables) MACsByPort(node string) (macs []string) {
-	for key := range s.byNode.Under([]byte(node)) {
-		port, _ := s.byID.Get(key[len(node):])
+	for port := range table.Named(s.byNode.Under([]byte(node)), len(node), s.byID) {
 		macs = append(macs, port.MAC)
 	}
 	return macs

@@ -10,12 +10,8 @@ func checkKubeNodes(t Txn, p *valid.Problems) {
 	p.Want(t.nodes.Size() <= MaxNodes, "%d kube nodes", t.nodes.Size())
 	for key, n := range t.nodes.All() {
 		p.Want(string(key) == string(kubeKey(n.Cluster, n.UID)), "kube node %q is filed under %q", n.Name, key)
-		if err := validKubeCluster(n.Cluster); err != nil {
-			p.Addf("%v", err)
-		}
-		if err := n.Validate(); err != nil {
-			p.Addf("%v", err)
-		}
+		p.Invalid(validKubeCluster(n.Cluster), "")
+		p.Invalid(n.Validate(), "")
 		p.Want(0 <= n.Changed && n.Changed <= t.Position.Now && n.ChangedMillis >= 0, "kube node %q changed at %v, now is %v",
 			n.Name, n.Changed, t.Position.Now)
 	}
@@ -60,9 +56,7 @@ func checkRemediation(t Txn, p *valid.Problems, r Remediation) {
 	now := t.Position.Now
 	c := BeginRemediation{Cluster: r.Cluster, Node: r.Node, UID: r.UID, BootID: r.BootID, SystemUUID: r.SystemUUID,
 		Reason: "any"}
-	if err := c.Validate(); err != nil {
-		p.Addf("remediation %v: %v", r.Intent, err)
-	}
+	p.Invalid(c.Validate(), "remediation %v: ", r.Intent)
 	p.Want(r.State.known(), "remediation %v is in state %v", r.Intent, r.State)
 	p.Want(0 <= r.Began && r.Began <= r.Since && r.Since <= now, "remediation %v, begun at %v, is %v since %v, now is %v",
 		r.Intent, r.Began, r.State, r.Since, now)
@@ -99,9 +93,7 @@ func checkSteps(t Txn, p *valid.Problems, r Remediation) {
 	var token fencing.Token
 	at := r.Began
 	for i, s := range r.Steps {
-		if err := validStep(s.Peer, s.Reason, s.Millis); err != nil {
-			p.Addf("step %d of remediation %v: %v", i, r.Intent, err)
-		}
+		p.Invalid(validStep(s.Peer, s.Reason, s.Millis), "step %d of remediation %v: ", i, r.Intent)
 		p.Want(s.Token > token && s.Token <= t.Granted() && at <= s.At && s.At <= t.Position.Now,
 			"step %d of remediation %v is out of order: %+v", i, r.Intent, s)
 		p.Want(s.Device == "" || s.State == RemFencing && len(s.Device) <= maxDevice,
@@ -120,18 +112,14 @@ func checkPauses(t Txn, p *valid.Problems) {
 		holds.Size())
 	for key, f := range pauses.All() {
 		c := PauseFailover{Cluster: f.Cluster, Paused: true, By: f.By, Reason: f.Reason, Millis: f.Millis}
-		if err := c.Validate(); err != nil {
-			p.Addf("pause of %q: %v", f.Cluster, err)
-		}
+		p.Invalid(c.Validate(), "pause of %q: ", f.Cluster)
 		p.Want(string(key) == f.Cluster, "the pause of %q is filed under %q", f.Cluster, key)
 		p.Want(0 <= f.Since && f.Since <= now && 0 <= f.Until && f.Until <= now.Add(MaxPause),
 			"the pause of %q since %v lasts until %v, now is %v", f.Cluster, f.Since, f.Until, now)
 	}
 	for key, h := range holds.All() {
 		c := HoldFailover{Cluster: h.Cluster, For: 1, Reason: h.Reason}
-		if err := c.Validate(); err != nil {
-			p.Addf("hold of %q: %v", h.Cluster, err)
-		}
+		p.Invalid(c.Validate(), "hold of %q: ", h.Cluster)
 		p.Want(string(key) == h.Cluster, "the hold of %q is filed under %q", h.Cluster, key)
 		p.Want(0 <= h.Since && h.Since <= now && h.Until <= now.Add(MaxHold),
 			"the hold of %q since %v lasts until %v, now is %v", h.Cluster, h.Since, h.Until, now)

@@ -191,26 +191,20 @@ func (r Remediation) noted(step int) bool {
 // putRemediation files a remediation, or a newer version of it.
 func (t Txn) putRemediation(r Remediation) {
 	t.remediations.Put(table.TokenKey(r.Intent), r)
+	byUID, byName := kubeKey(r.Cluster, r.UID), kubeKey(r.Cluster, r.Node)
 	if !r.State.Ended() {
-		t.open.Put(kubeKey(r.Cluster, r.UID), r.Intent)
-		t.openName.Put(kubeKey(r.Cluster, r.Node), r.Intent)
+		t.open.Put(byUID, r.Intent)
+		t.openName.Put(byName, r.Intent)
 		return
 	}
-	t.close(r)
+	if intent, _ := t.open.Get(byUID); intent == r.Intent {
+		t.open.Drop(byUID)
+	}
+	if intent, _ := t.openName.Get(byName); intent == r.Intent {
+		t.openName.Drop(byName)
+	}
 	t.ended.Put(r.endedKey(), table.None{})
 	t.Arm(r.Expires, dueRemediation, table.TokenKey(r.Intent))
-}
-
-// close takes a remediation out of those that are open.
-func (s *Tables) close(r Remediation) {
-	for _, index := range []struct {
-		of  *table.Of[fencing.Token]
-		key []byte
-	}{{&s.open, kubeKey(r.Cluster, r.UID)}, {&s.openName, kubeKey(r.Cluster, r.Node)}} {
-		if intent, ok := index.of.Get(index.key); ok && intent == r.Intent {
-			index.of.Drop(index.key)
-		}
-	}
 }
 
 func (r Remediation) endedKey() []byte {

@@ -78,15 +78,10 @@ func (t Txn) KeepOnly(survivor string, formers []FormerMember) {
 			t.dropMember(m.ID, t.Granted())
 		}
 	}
-	t.keepFormer(formers)
-}
-
-// keepFormer makes these the former members of a new history, and no others. All
-// are removed peers, also those of which the state says so already: an entry that no
-// majority had may have removed one that runs.
-func (t Txn) keepFormer(all []FormerMember) {
+	// All of them are removed peers, also those of which the state says so already: an entry
+	// that no majority had may have removed one that runs.
 	t.former = table.Of[FormerMember]{}
-	for _, f := range all {
+	for _, f := range formers {
 		t.remove(Member{ID: f.ID, Name: f.Name}, t.Granted())
 		t.former.Put([]byte(f.ID), FormerMember{
 			ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer, Second: f.Second,

@@ -177,10 +177,8 @@ func (s *Tables) GossipMissing() (names []string) {
 }
 
 // GossipRotation returns how the rotation of the gossip key stands.
-func (s *Tables) GossipRotation() GossipRotation { return s.gossip.rotation() }
-
-// rotation leaves the keys out.
-func (g gossip) rotation() GossipRotation {
+func (s *Tables) GossipRotation() GossipRotation {
+	g := s.gossip
 	return GossipRotation{Stage: g.Stage, Changed: g.Changed, Since: g.Since, Confirmed: slices.Clone(g.Confirmed)}
 }
 

@@ -18,9 +18,7 @@ func checkMembers(t Txn, p *valid.Problems) {
 		// was reached must be read back.
 		p.Want(len(m.API) <= valid.MaxAddress, "member %s: the API's address has %d bytes", m.ID, len(m.API))
 		m.API = ""
-		if err := m.Validate(); err != nil {
-			p.Addf("member %s: %v", m.ID, err)
-		}
+		p.Invalid(m.Validate(), "member %s: ", m.ID)
 	}
 }
 
@@ -80,9 +78,7 @@ func checkFormer(t Txn, p *valid.Problems) {
 	p.Want(t.former.Size() <= MaxFormer, "%d former members", t.former.Size())
 	for key, f := range t.former.All() {
 		p.Want(string(key) == f.ID, "former member %s is filed under %q", f.ID, key)
-		if err := f.validate(); err != nil {
-			p.Addf("former member %s: %v", f.ID, err)
-		}
+		p.Invalid(f.validate(), "former member %s: ", f.ID)
 		p.Want(t.removed.Has(key), "former member %s is not recorded as removed", f.ID)
 		p.Want((f.Became == "") == (f.Key == [32]byte{}), "former member %s became %q with key %x", f.ID, f.Became, f.Key)
 		p.Want(f.Became == "" || t.members.Has([]byte(f.Became)), "former member %s became %s, which is not a member", f.ID,

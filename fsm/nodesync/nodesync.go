@@ -153,9 +153,7 @@ func check(t Txn, p *valid.Problems) {
 		if s.IsZero() {
 			continue
 		}
-		if err := s.validate(); err != nil {
-			p.Addf("suspicion of Ironic's list: %v", err)
-		}
+		p.Invalid(s.validate(), "suspicion of Ironic's list: ")
 		p.Want(s.Since <= t.Position.Now, "Ironic's list is suspected since %v, which is to come", s.Since)
 	}
 }

@@ -55,11 +55,5 @@ func (s *Tables) TakenRelayOf(node string) (newest Relay, ok bool) {
 
 // RelaysOf iterates over a node's relays that are kept, the oldest first.
 func (s *Tables) RelaysOf(node string) iter.Seq[Relay] {
-	return func(yield func(Relay) bool) {
-		for key := range s.byNode.Under([]byte(node)) {
-			if r, _ := s.bySequence.Get(table.TokenKey(table.TailToken(key))); !yield(r) {
-				return
-			}
-		}
-	}
+	return table.Named(s.byNode.Under([]byte(node)), len(node), s.bySequence)
 }

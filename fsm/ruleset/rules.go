@@ -187,9 +187,7 @@ func checkRules(t Txn, p *valid.Problems) {
 			"rule %s of entry %v is filed under %x", rule.UUID, rule.Created, key)
 		created, _ := t.byUUID.Get([]byte(rule.UUID))
 		p.Want(created == rule.Created, "rule %s was created by %v and %v", rule.UUID, rule.Created, created)
-		if err := rule.validate(); err != nil {
-			p.Addf("%v", err)
-		}
+		p.Invalid(rule.validate(), "")
 	}
 	p.Want(t.bytes == bytes, "the rules have %d bytes, counted are %d", bytes, t.bytes)
 }

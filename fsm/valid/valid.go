@@ -181,6 +181,13 @@ func (p *Problems) Want(ok bool, format string, args ...any) {
 	}
 }
 
+// Invalid notes an error, if it is one, behind the words that say what it is of.
+func (p *Problems) Invalid(err error, of string, args ...any) {
+	if err != nil {
+		p.Addf(of+"%v", append(args, err)...)
+	}
+}
+
 // Err returns all that was noted as one error, nil if nothing was.
 func (p *Problems) Err() error {
 	if p.more > 0 {

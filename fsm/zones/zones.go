@@ -165,8 +165,6 @@ func checkZones(t Txn, p *valid.Problems) {
 		p.Want(string(key) == c.UID, "the zones of namespace %s are filed under %q", c.UID, key)
 		p.Want(!c.Chosen.IsZero() && c.Chosen <= t.Granted(), "the zones of namespace %s were chosen by no entry: %v",
 			c.Namespace, c.Chosen)
-		if err := validChoice(c.Tolerance, c.Zones); err != nil {
-			p.Addf("zones of namespace %s: %v", c.Namespace, err)
-		}
+		p.Invalid(validChoice(c.Tolerance, c.Zones), "zones of namespace %s: ", c.Namespace)
 	}
 }
