@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -64,10 +65,7 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 		return err
 	}
 	res, err := l.Propose(ctx, fsm.Probe{})
-	if err != nil {
-		return err
-	}
-	return res.Err()
+	return cmp.Or(err, res.Err())
 }
 
 // MayTransfer returns why leadership cannot be handed to a server now. One that does not

@@ -47,8 +47,11 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	limited, stop := s.WhileLeads(ctx)
 	defer stop()
 	answer, err := s.opts.Forward.Propose(limited, leader, data)
-	if err != nil {
-		return fsm.Result{}, forwardError(err)
+	switch {
+	case logerr.NotAppended(err): // no other error says that
+		return fsm.Result{}, err
+	case err != nil:
+		return fsm.Result{}, fmt.Errorf("%w: %w", logerr.ErrOutcomeUnknown, err)
 	}
 	var res fsm.Result
 	if err := cbor.Unmarshal(answer, &res); err != nil {
@@ -82,15 +85,6 @@ func (s *Store) WhileLeads(ctx context.Context) (limited context.Context, stop f
 	limited, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(s.roles.leaderContext(), func() { cancel(errReplaced) })
 	return limited, func() { detach(); cancel(nil) }
-}
-
-// forwardError keeps the promise of Forwarder: only these three say that
-// nothing was appended.
-func forwardError(err error) error {
-	if errors.Is(err, logerr.ErrNotLeader) || errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrBusy) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", logerr.ErrOutcomeUnknown, err)
 }
 
 // ServeProposal commits what a follower forwarded and returns the encoded

@@ -240,10 +240,8 @@ func (b *Batcher[Req, Resp]) delay() {
 	if b.opts.Delay == nil {
 		return
 	}
-	t := time.NewTimer(b.opts.Delay())
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(b.opts.Delay()):
 	case <-b.enough:
 	case <-b.life.Done():
 	}

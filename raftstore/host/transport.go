@@ -39,8 +39,7 @@ type Network interface {
 // NewTransport returns raft's transport over n. self is this peer's own server
 // address, ID@host:port.
 func NewTransport(n Network, self string, log *slog.Logger) raftstore.Transport {
-	idle := newStream(n, self)
-	out := freshTransport{newRaftTransport(idle), n}
+	out := freshTransport{newRaftTransport(newStream(n, self)), n}
 	t := &boundTransport{freshTransport: out, net: n, self: self, log: log, consumer: make(chan raft.RPC),
 		stop: make(chan struct{})}
 	t.done.Go(t.accept)

@@ -111,12 +111,10 @@ func (t *PatientTransport) awaitAnswer(id raft.ServerID, term uint64) error {
 		if !t.replicates(id, term) {
 			return errUnwanted
 		}
-		timer := time.NewTimer(absentPoll)
 		select {
 		case <-back:
-		case <-timer.C:
+		case <-time.After(absentPoll):
 		}
-		timer.Stop()
 	}
 }
 

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -63,10 +64,7 @@ func (r *Rotation) takeStep(ctx context.Context, a Authority) error {
 	ctx, cancel := context.WithTimeout(ctx, rotationStep)
 	defer cancel()
 	res, err := a.Propose(ctx, membership.AdvanceGossipKeys{Changed: now.Changed})
-	if err == nil {
-		err = res.Err()
-	}
-	if err == nil {
+	if err = cmp.Or(err, res.Err()); err == nil {
 		r.log.Info("gossip key rotation advanced", "stage", now.Stage)
 	}
 	return err

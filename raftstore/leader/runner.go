@@ -156,7 +156,11 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 	defer cancel(nil)
 	watch := sync.WaitGroup{}
 	defer watch.Wait()
-	watch.Go(func() { r.endWithRole(ctx, cancel, role) })
+	watch.Go(func() {
+		if r.deposed(ctx, role) {
+			cancel(errRoleChanged)
+		}
+	})
 	r.bind(cancel)
 	defer r.bind(nil)
 
@@ -179,22 +183,6 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 func moved(err error) bool {
 	return errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errRestarted) ||
 		errors.Is(err, context.Canceled)
-}
-
-// endWithRole cancels a leadership at raft's next notice.
-func (r *Runner) endWithRole(ctx context.Context, cancel context.CancelCauseFunc, began raftstore.Role) {
-	for {
-		now, changed := r.opts.Log.Role()
-		if now.Change != began.Change {
-			cancel(errRoleChanged)
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*tenure, error) {

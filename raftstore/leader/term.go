@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -46,8 +47,7 @@ func (t *tenure) start(d Duty) {
 // is still running limit after its context ended, "" if none is. why is the cause
 // of the contexts' end; nil: leadership moved.
 func (t *tenure) stop(limit time.Duration, why error) string {
-	for i := len(t.running) - 1; i >= 0; i-- {
-		run := t.running[i]
+	for i, run := range slices.Backward(t.running) {
 		run.cancel(why)
 		timer := time.NewTimer(limit)
 		select {

@@ -4,6 +4,11 @@ package logerr
 
 import "errors"
 
+// NotAppended reports whether an error says that nothing was appended.
+func NotAppended(err error) bool {
+	return errors.Is(err, ErrNotLeader) || errors.Is(err, ErrNoLeader) || errors.Is(err, ErrBusy)
+}
+
 var (
 	// ErrNotLeader says that this peer does not lead: nothing was appended,
 	// the caller may try again, here or elsewhere.

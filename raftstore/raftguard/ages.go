@@ -62,22 +62,16 @@ func (a *Ages) ask(voter Question) {
 		arrived := time.Now() // not before the voter has answered
 		cancel()
 		if err == nil {
-			a.noteMoment(arrived.Add(-age))
+			a.mu.Lock()
+			a.last = append(a.last, arrived.Add(-age))
+			a.mu.Unlock()
 			return
 		}
-		pause := time.NewTimer(askPause)
 		select {
-		case <-pause.C:
+		case <-time.After(askPause):
 		case <-a.life.Done():
 		}
-		pause.Stop()
 	}
-}
-
-func (a *Ages) noteMoment(last time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.last = append(a.last, last)
 }
 
 // Until returns a time at which or before which every proof of a leader of a term below

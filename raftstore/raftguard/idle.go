@@ -45,12 +45,10 @@ func (i *Idle) Await(id raft.ServerID, req *raft.AppendEntriesRequest) {
 	if left <= 0 || more {
 		return
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
 	select {
 	case <-grows:
 	case <-hurry:
-	case <-timer.C:
+	case <-time.After(left):
 	case <-i.Stop:
 	}
 }

@@ -87,10 +87,10 @@ func (d disk) remove() error {
 
 func (d disk) sync() error {
 	f, err := os.Open(string(d))
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", d, err)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("sync %s: %w", d, err)
 	}
 	return nil
