@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -364,7 +365,11 @@ func (a *Access) judgeCertificates() {
 func (a *Access) Run(ctx context.Context) {
 	state := *a.state.Load()
 	var confirming sync.WaitGroup
-	confirming.Go(func() { a.current.keepConfirmed(ctx, state) })
+	confirming.Go(func() {
+		for ctx.Err() == nil {
+			pace.Wait(ctx, a.current.confirm(ctx, state))
+		}
+	})
 	defer confirming.Wait()
 	rights, certificates := time.NewTicker(rightsCheck), time.NewTicker(certificateCheck)
 	defer rights.Stop()

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"encoding/json"
@@ -103,10 +104,7 @@ type Doer interface {
 // commit commits a command that has no client of its own to answer.
 func commit(ctx context.Context, do Doer, c fsm.Command) error {
 	res, err := do.Do(ctx, "", c)
-	if err == nil {
-		err = res.Err()
-	}
-	return err
+	return cmp.Or(err, res.Err())
 }
 
 // JoinLog is what Admission knows of the replicated state; *raftstore.Store is

@@ -223,11 +223,10 @@ func (c *Contacts) led(now time.Time) (rows []Contact, ok bool) {
 	for _, p := range all {
 		row := Contact{ID: p.ID, Matched: p.Matched > 0, Behind: last - min(p.Matched, last)}
 		if p.ID != c.opts.Self {
-			heard := later(now.Add(-p.Silent), c.before[p.ID])
-			if !heard.Before(c.started) { // else it was not heard at all
-				heard = later(heard, c.resumedAt(now))
+			row.SilentMS = -1 // it was not heard at all
+			if heard := later(now.Add(-p.Silent), c.before[p.ID]); !heard.Before(c.started) {
+				row.SilentMS = now.Sub(later(heard, c.resumedAt(now))).Milliseconds()
 			}
-			row.SilentMS = c.silence(now, heard)
 		}
 		rows = append(rows, row)
 	}
@@ -241,15 +240,6 @@ func (c *Contacts) resumedAt(now time.Time) time.Time {
 		return now
 	}
 	return c.resumed
-}
-
-// silence returns for how many milliseconds a peer has been silent, -1 for one
-// that was not heard at all.
-func (c *Contacts) silence(now, heard time.Time) int64 {
-	if heard.Before(c.started) {
-		return -1
-	}
-	return now.Sub(heard).Milliseconds()
 }
 
 func later(a, b time.Time) time.Time {

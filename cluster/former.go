@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,19 +151,12 @@ func (f *Formers) one(ctx context.Context, log FormerLog, m membership.FormerMem
 	if m.Heard == (err == nil) {
 		return // the log has it
 	}
-	if err := propose(ctx, log, membership.FormerHeard{ID: m.ID, Running: running}); err != nil {
+	res, err := log.Propose(ctx, membership.FormerHeard{ID: m.ID, Running: running})
+	if err = cmp.Or(err, res.Err()); err != nil {
 		f.failing.Warn("record answer of former member failed, retrying", append(host, "err", err)...)
 		return
 	}
 	if !running {
 		f.log.Info("former member heard", host...)
 	}
-}
-
-func propose(ctx context.Context, log FormerLog, c fsm.Command) error {
-	res, err := log.Propose(ctx, c)
-	if err == nil {
-		err = res.Err()
-	}
-	return err
 }

@@ -174,8 +174,7 @@ func (f *Forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uin
 	switch {
 	case err == nil:
 		return index, nil
-	case ctx.Err() != nil, errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrNoLeader),
-		errors.Is(err, logerr.ErrBusy):
+	case ctx.Err() != nil, logerr.NotAppended(err):
 		return 0, err
 	default: // the connection of a leader that just died, for one
 		return 0, fmt.Errorf("%w: %w", logerr.ErrNoLeader, err)

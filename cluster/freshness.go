@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of knowing that this peer's state is current.
@@ -38,13 +36,6 @@ func (c *freshness) holds() bool {
 	return at != nil && time.Since(*at) < currentFor
 }
 
-// keepConfirmed confirms the state until ctx ends.
-func (c *freshness) keepConfirmed(ctx context.Context, s State) {
-	for ctx.Err() == nil {
-		pace.Wait(ctx, c.confirm(ctx, s))
-	}
-}
-
 // confirm reads once and returns the pause before the next read.
 func (c *freshness) confirm(ctx context.Context, s State) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, confirmEvery)
@@ -63,12 +54,10 @@ func (a *Access) awaitState() error {
 	if a.state.Load() != nil {
 		return nil
 	}
-	timer := time.NewTimer(inquiryLimit)
-	defer timer.Stop()
 	select {
 	case <-a.followed:
 		return nil
-	case <-timer.C:
+	case <-time.After(inquiryLimit):
 		return errStarting
 	}
 }

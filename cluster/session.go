@@ -323,8 +323,7 @@ func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command
 
 // again tells the errors after which nothing was appended.
 func again(err error) bool {
-	return errors.Is(err, logerr.ErrNotLeader) || errors.Is(err, logerr.ErrNoLeader) ||
-		errors.Is(err, logerr.ErrBusy) || errors.Is(err, ErrNoSession)
+	return logerr.NotAppended(err) || errors.Is(err, ErrNoSession)
 }
 
 // attempt commits c under one request ID of the present session, repeating
@@ -348,7 +347,9 @@ func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string
 	h := fsm.Header{Session: id, Request: req, Answered: answered, Client: client}
 	var unknown error
 	return s.retry(ctx, "learn outcome of command", 0, func(ctx context.Context) (res fsm.Result, more bool, err error) {
-		res, err = s.try(ctx, h, c)
+		limited, cancel := context.WithTimeout(ctx, tryLimit)
+		defer cancel()
+		res, err = s.opts.Log.Propose(limited, h, c)
 		switch {
 		case err == nil && res.Code == fsm.SessionEnded && unknown != nil:
 			return res, false, unknown
@@ -361,10 +362,4 @@ func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string
 		}
 		return res, true, unknown
 	})
-}
-
-func (s *Session) try(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, tryLimit)
-	defer cancel()
-	return s.opts.Log.Propose(ctx, h, c)
 }

@@ -69,8 +69,7 @@ func (end Endpoint) admit(cs tls.ConnectionState, protocols []Protocol) error {
 // the server ID that must answer: the address alone proves nothing, since a
 // wiped peer may have come back at it (docs/design.md#identity). "" accepts any peer of the cluster.
 func ClientTLS(end Endpoint, peer, protocol string) *tls.Config {
-	config := end.config()
-	config.NextProtos = []string{protocol}
+	config := end.config(protocol)
 	config.GetClientCertificate = end.show
 	config.VerifyConnection = end.watched(func(cs tls.ConnectionState) error {
 		if cs.NegotiatedProtocol != protocol {
@@ -85,8 +84,7 @@ func ClientTLS(end Endpoint, peer, protocol string) *tls.Config {
 // without a certificate. found, if not nil, is given the verified CA, which is
 // the one the token names; when the handshake fails it was not called.
 func JoinerTLS(token JoinToken, now func() time.Time, protocol string, found func(*x509.Certificate)) *tls.Config {
-	config := Endpoint{Now: now}.config()
-	config.NextProtos = []string{protocol}
+	config := Endpoint{Now: now}.config(protocol)
 	config.VerifyConnection = func(cs tls.ConnectionState) error {
 		ca, err := VerifyCAHash(cs, token.CAHash, now())
 		if err != nil {
@@ -107,8 +105,7 @@ func JoinerTLS(token JoinToken, now func() time.Time, protocol string, found fun
 // peer's port. found receives the identity of a peer that one of the CAs has
 // signed, of any incarnation, also if its certificate has expired.
 func SurveyTLS(cas []*x509.Certificate, protocol string, found func(Identity)) *tls.Config {
-	config := Endpoint{}.config()
-	config.NextProtos = []string{protocol}
+	config := Endpoint{}.config(protocol)
 	config.VerifyConnection = func(cs tls.ConnectionState) error {
 		err := error(ErrNoCertificate)
 		if len(cs.PeerCertificates) == 0 {
@@ -130,8 +127,7 @@ func SurveyTLS(cas []*x509.Certificate, protocol string, found func(Identity)) *
 // lives in: a peer of the cluster, of any incarnation. found is given its identity
 // once it is verified. The other end sees our certificate, and so our incarnation.
 func InquiryTLS(end Endpoint, protocol string, found func(Identity)) *tls.Config {
-	config := end.config()
-	config.NextProtos = []string{protocol}
+	config := end.config(protocol)
 	config.GetClientCertificate = end.show
 	config.VerifyConnection = func(cs tls.ConnectionState) error {
 		if cs.NegotiatedProtocol != protocol {
@@ -152,8 +148,9 @@ func (end Endpoint) show(*tls.CertificateRequestInfo) (*tls.Certificate, error) 
 	return end.Credentials().certificate(), nil
 }
 
-func (end Endpoint) config() *tls.Config {
+func (end Endpoint) config(protocols ...string) *tls.Config {
 	return &tls.Config{
+		NextProtos:             protocols,
 		MinVersion:             tls.VersionTLS13,
 		Time:                   end.Now,
 		SessionTicketsDisabled: true, // a resumed session would outlive the certificate it was made with
