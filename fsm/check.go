@@ -23,8 +23,8 @@ func check(v View, ended func() error) error {
 // against the records they belong to.
 func checkTables(d *txn, p *valid.Problems) {
 	for _, domain := range domains {
-		if domain.Check != nil {
-			domain.Check(d, p)
+		for _, check := range domain.Checks {
+			check(d, p)
 		}
 	}
 	want := 0

@@ -18,7 +18,7 @@ var documentDomain = domain{
 			})
 		}),
 	},
-	Check: checkDocuments,
+	Checks: entry.Checks[*txn]{checkDocuments},
 }
 
 type dumpedBlob struct {

@@ -20,10 +20,10 @@ var eventDomain = domain{
 		Load: func(d *txn, record []byte) error { return d.shared.Events.Load(record) },
 		Show: shownEvents,
 	}},
-	Check: func(d *txn, p *valid.Problems) {
+	Checks: entry.Checks[*txn]{func(d *txn, p *valid.Problems) {
 		d.shared.Events.Check(p, eventring.ID{Incarnation: d.shared.Cluster.Incarnation, Index: d.shared.Position.Index,
 			Seq: math.MaxUint32})
-	},
+	}},
 }
 
 // MaxEventReports is how many events one entry may report.

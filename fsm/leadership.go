@@ -21,7 +21,7 @@ var leadershipDomain = domain{
 		entry.Single('P', "position", func(t *txn) *entry.Position { return &t.Position }).Shown(shownPosition),
 		entry.Single('L', "leadership", func(t *txn) *entry.Leadership { return &t.Lead }),
 	},
-	Check: checkPosition,
+	Checks: entry.Checks[*txn]{checkPosition},
 }
 
 // Lead begins a leadership (docs/design.md#leadership). Its token is that of its entry; from

@@ -14,7 +14,7 @@ var requestDomain = domain{
 		entry.Many('r', "requests", func(d *txn) table.Of[outcome] { return d.requests.byID },
 			func(d *txn, o outcome) { d.requests.put(o) }).Shown(shownRequests),
 	},
-	Check: checkRequests,
+	Checks: entry.Checks[*txn]{checkRequests},
 }
 
 // Bounds of the request table (docs/design.md#requests).

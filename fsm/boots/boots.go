@@ -23,7 +23,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('H', "boots", func(t Txn) table.Of[Track] { return t.tracks }, Txn.index),
 		entry.Seldom('Q', "boot events", func(t Txn) *share { return &t.share }),
 	},
-	Check: check,
+	Checks: entry.Checks[Txn]{check},
 	Ends: []entry.Ending[Txn]{
 		entry.Expiring(dueTrack, func(t Txn) table.Of[Track] { return t.tracks },
 			func(track Track) (entry.Time, bool) { return track.Expires, true }, Txn.drop),

@@ -22,7 +22,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('W', "deliveries", func(t Txn) table.Of[Progress] { return t.progress },
 			func(t Txn, p Progress) { t.progress.Put([]byte(p.Receiver), p) }),
 	},
-	Check: check,
+	Checks: entry.Checks[Txn]{check},
 }
 
 // Tables are the progress of receivers by their names.

@@ -28,7 +28,7 @@ var Domain = entry.Domain[Txn]{
 			return map[string]Door{"pass_rule": t.doors.Pass, "floating_ip": t.doors.Address}
 		}),
 	},
-	Check: checkDoors,
+	Checks: entry.Checks[Txn]{checkDoors},
 }
 
 // MaxWait is the longest that a leadership may wait for another's door.

@@ -15,9 +15,12 @@ import (
 type Domain[T any] struct {
 	Verbs    []Verb[T]
 	Sections []Section[T]
-	Check    func(T, *valid.Problems) // its invariants; nil: it has none of its own
+	Checks   Checks[T]
 	Ends     []Ending[T]
 }
+
+// Checks note where the tables of a domain contradict its invariants.
+type Checks[T any] []func(T, *valid.Problems)
 
 // Verb is all that the log knows about the commands of one type.
 type Verb[T any] struct {
@@ -184,8 +187,8 @@ func In[W, T any](d Domain[T], part func(W) T) (out Domain[W]) {
 			Due:   func(w W, expect Expectation) { e.Due(part(w), expect) },
 		})
 	}
-	if d.Check != nil {
-		out.Check = func(w W, p *valid.Problems) { d.Check(part(w), p) }
+	for _, check := range d.Checks {
+		out.Checks = append(out.Checks, func(w W, p *valid.Problems) { check(part(w), p) })
 	}
 	return out
 }

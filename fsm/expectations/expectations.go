@@ -30,7 +30,7 @@ var Domain = entry.Domain[Txn]{
 			func(t Txn, v Verdict) { t.file(v) }),
 		entry.Seldom('B', "expectation deleted last", func(t Txn) *fencing.Token { return &t.deleted }),
 	},
-	Check: check,
+	Checks: entry.Checks[Txn]{check, checkVerdicts},
 }
 
 // Txn is one entry at work on the tables of expectations, and on the documents that
@@ -184,7 +184,6 @@ func check(t Txn, p *valid.Problems) {
 		p.Invalid(e.validate(), "")
 	}
 	p.Want(t.bytes == bytes, "the expectations have %d bytes, counted are %d", bytes, t.bytes)
-	checkVerdicts(t, p)
 }
 
 // dumpedExpectation leaves the body out: it is a page long.

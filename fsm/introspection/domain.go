@@ -53,12 +53,11 @@ var Domain = entry.Domain[Txn]{
 				}
 			}},
 	},
-	Check: func(t Txn, p *valid.Problems) {
-		checkNodes(t, p)
-		checkQueue(t, p)
-		checkDiscovered(t, p)
-		checkWhitelist(t, p)
-		p.Want(t.throttle.Next >= 0, "the next turn is at %v", t.throttle.Next)
+	Checks: entry.Checks[Txn]{
+		checkNodes, checkQueue, checkDiscovered, checkWhitelist,
+		func(t Txn, p *valid.Problems) {
+			p.Want(t.throttle.Next >= 0, "the next turn is at %v", t.throttle.Next)
+		},
 	},
 }
 

@@ -142,7 +142,7 @@ func (r Record) deliveryKey() []byte {
 	if r.Delivered.Document.IsZero() {
 		return nil
 	}
-	return place{document: r.Delivered.Document}.key(r.Node)
+	return slices.Concat(r.Delivered.Document[:], []byte(r.Node))
 }
 
 func (r Record) attributeKeys() [][]byte {
@@ -162,15 +162,15 @@ func (n *nodes) reindex(old, r Record) {
 	n.countDiscovered(old.Discovery, -1)
 	n.countDiscovered(r.Discovery, 1)
 	before, after := old.places(), r.places()
-	for i, order := range [len(places{})]*table.Of[table.None]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
-		if before[i] == after[i] {
+	for i, order := range [...]*table.Of[table.None]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
+		if bytes.Equal(before[i], after[i]) {
 			continue
 		}
-		if before[i].taken {
-			order.Drop(before[i].key(old.Node))
+		if before[i] != nil {
+			order.Drop(before[i])
 		}
-		if after[i].taken {
-			order.Put(after[i].key(r.Node), table.None{})
+		if after[i] != nil {
+			order.Put(after[i], table.None{})
 		}
 	}
 	if slices.Equal(old.Attributes.MACs, r.Attributes.MACs) && slices.Equal(old.Attributes.BMC, r.Attributes.BMC) {
@@ -182,38 +182,19 @@ func (n *nodes) reindex(old, r Record) {
 	}
 }
 
-// place is where a record of a node stands in an order: at a number, or at a
-// document.
-type place struct {
-	taken    bool
-	number   int64
-	document blobs.Hash
-}
-
-// key returns the key of a node's place.
-func (p place) key(node string) []byte {
-	if p.document.IsZero() {
-		return table.LongKey(uint64(p.number), node)
-	}
-	return append(append(make([]byte, 0, len(p.document)+len(node)), p.document[:]...), node...)
-}
-
-// places are where a record stands in the orders by start, deadline, end and
-// delivery.
-type places [4]place
-
-func (r Record) places() (p places) {
+// places are the keys of a record in the orders by start, deadline, end and delivery; nil
+// where it has no place.
+func (r Record) places() (keys [4][]byte) {
 	if r.Node == "" {
-		return p
+		return keys
 	}
-	p[0] = place{taken: true, number: r.StartedMillis}
+	keys[0], keys[3] = r.startKey(), r.deliveryKey()
 	if r.State.Active() {
-		p[1] = place{taken: true, number: int64(r.Deadline)}
+		keys[1] = r.deadlineKey()
 	} else {
-		p[2] = place{taken: true, number: int64(r.Finished)}
+		keys[2] = r.endKey()
 	}
-	p[3] = place{taken: !r.Delivered.Document.IsZero(), document: r.Delivered.Document}
-	return p
+	return keys
 }
 
 // putRecord stores a record in the place of an older one, with the document

@@ -26,7 +26,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('i', "ports", func(t Txn) table.Of[recorded] { return t.byID }, func(t Txn, p recorded) { t.store(p, 0) }),
 		entry.Single('I', "pull", func(t Txn) *Pull { return &t.pull }),
 	},
-	Check: checkPorts,
+	Checks: entry.Checks[Txn]{checkPorts},
 }
 
 // Bounds of the ports.

@@ -9,7 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
-	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Domain is all that the log, snapshots, Check and deadlines know of kube nodes.
@@ -31,12 +30,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('p', "pauses", func(t Txn) table.Of[Pause] { return t.pauses }, Txn.putPause),
 		entry.Many('h', "holds", func(t Txn) table.Of[Hold] { return t.holds }, Txn.putHold),
 	},
-	Check: func(t Txn, p *valid.Problems) {
-		checkKubeNodes(t, p)
-		checkBallots(t, p)
-		checkRemediations(t, p)
-		checkPauses(t, p)
-	},
+	Checks: entry.Checks[Txn]{checkKubeNodes, checkBallots, checkRemediations, checkPauses},
 	Ends: []entry.Ending[Txn]{
 		entry.Expiring(dueRemediation, func(t Txn) table.Of[Remediation] { return t.remediations },
 			func(r Remediation) (entry.Time, bool) { return r.Expires, r.State.Ended() },

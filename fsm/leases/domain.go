@@ -9,7 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/table"
-	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Domain is all that the log, snapshots, Check and deadlines know of leases, values
@@ -33,11 +32,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('g', "groups", func(t Txn) table.Of[GroupMember] { return t.groups.members },
 			func(t Txn, m GroupMember) { t.groups.put(m) }),
 	},
-	Check: func(t Txn, p *valid.Problems) {
-		checkLeases(t, p)
-		checkValues(t, p)
-		checkGroups(t, p)
-	},
+	Checks: entry.Checks[Txn]{checkLeases, checkValues, checkGroups},
 	Ends: []entry.Ending[Txn]{
 		entry.Expiring(dueLease, func(t Txn) table.Of[Lease] { return t.leases },
 			func(l Lease) (entry.Time, bool) { return l.Expires, l.Holder != "" },

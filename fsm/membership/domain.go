@@ -18,7 +18,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/table"
-	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Domain is all that the log, snapshots, Check and deadlines know of peers.
@@ -56,15 +55,8 @@ var Domain = entry.Domain[Txn]{
 		entry.Seldom('G', "gossip keys",
 			func(t Txn) *gossip { return &t.gossip }).Shown(func(t Txn) any { return t.GossipRotation() }),
 	},
-	Check: func(t Txn, p *valid.Problems) {
-		checkMembers(t, p)
-		checkFlags(t, p)
-		checkRemoved(t, p)
-		checkProgress(t, p)
-		checkFormer(t, p)
-		checkSessions(t, p)
-		checkTokens(t, p)
-		checkGossip(t, p)
+	Checks: entry.Checks[Txn]{
+		checkMembers, checkFlags, checkRemoved, checkProgress, checkFormer, checkSessions, checkTokens, checkGossip,
 	},
 	Ends: []entry.Ending[Txn]{
 		entry.Expiring(dueSession, func(t Txn) table.Of[Session] { return t.sessions },

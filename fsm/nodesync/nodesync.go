@@ -23,7 +23,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Seldom('Y', "sync", func(t Txn) *Suspicion { return &t.suspicion }),
 		entry.Seldom('F', "port sync", func(t Txn) *Suspicion { return &t.ofPorts }),
 	},
-	Check: check,
+	Checks: entry.Checks[Txn]{check},
 }
 
 // Tables are the suspicions, of the list of nodes and of that of ports, if there are any.

@@ -23,13 +23,13 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('O', "operators", func(t Txn) table.Of[Operator] { return t.operators },
 			func(t Txn, o Operator) { t.operators.Put([]byte(o.Name), o) }),
 	},
-	Check: func(t Txn, p *valid.Problems) {
+	Checks: entry.Checks[Txn]{func(t Txn, p *valid.Problems) {
 		p.Want(t.operators.Size() <= MaxOperators, "%d operators", t.operators.Size())
 		for key, o := range t.operators.All() {
 			p.Want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)
 			p.Want(o.Ends > max(o.Issued, o.Revoked), "certificates of operator %s end before they were issued", o.Name)
 		}
-	},
+	}},
 }
 
 // Tables are those who were given certificates, by name.

@@ -25,7 +25,7 @@ var Domain = entry.Domain[Txn]{
 	Sections: []entry.Section[Txn]{
 		entry.Many('x', "relays", func(t Txn) table.Of[Relay] { return t.bySequence }, Txn.indexRelay),
 	},
-	Check: checkRelays,
+	Checks: entry.Checks[Txn]{checkRelays},
 	Ends: []entry.Ending[Txn]{
 		entry.Expiring(dueRelay, func(t Txn) table.Of[Relay] { return t.bySequence },
 			func(r Relay) (entry.Time, bool) { return r.Expires, r.State != Pending },

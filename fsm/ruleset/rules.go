@@ -27,7 +27,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('u', "rules", func(t Txn) table.Of[Rule] { return t.inOrder },
 			func(t Txn, r Rule) { t.put(r) }).Shown(shownRules),
 	},
-	Check: checkRules,
+	Checks: entry.Checks[Txn]{checkRules},
 }
 
 // Txn is one entry at work on the tables of rules.

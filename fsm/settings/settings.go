@@ -21,12 +21,12 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('k', "settings", func(t Txn) table.Of[Setting] { return t.settings },
 			func(t Txn, s Setting) { t.settings.Put([]byte(s.Key), s) }),
 	},
-	Check: func(t Txn, p *valid.Problems) {
+	Checks: entry.Checks[Txn]{func(t Txn, p *valid.Problems) {
 		for key, s := range t.settings.All() {
 			p.Want(string(key) == s.Key && s.Index <= t.Position.Index, "setting %s of index %d is filed under %q", s.Key,
 				s.Index, key)
 		}
-	},
+	}},
 }
 
 // Tables are the settings by their keys.

@@ -24,7 +24,7 @@ var Domain = entry.Domain[Txn]{
 		entry.Many('Z', "zones", func(t Txn) table.Of[Choice] { return t.byUID },
 			func(t Txn, c Choice) { t.byUID.Put([]byte(c.UID), c) }),
 	},
-	Check: checkZones,
+	Checks: entry.Checks[Txn]{checkZones},
 }
 
 // Tables are the choices by the UIDs of namespaces.

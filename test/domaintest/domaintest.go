@@ -79,7 +79,9 @@ func FindContradictions[S, T any](t *testing.T, d entry.Domain[T], base *entry.T
 // Check returns what the domain's invariants and deadlines say of its tables.
 func Check[T any](d entry.Domain[T], base *entry.Txn, t T) error {
 	p := &valid.Problems{}
-	d.Check(t, p)
+	for _, check := range d.Checks {
+		check(t, p)
+	}
 	for _, e := range d.Ends {
 		e.Due(t, func(at entry.Time, id []byte) {
 			p.Want(base.Armed(at, e.Class, id), "no deadline %v of class %q for %x", at, e.Class, id)
