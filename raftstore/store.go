@@ -195,3 +195,17 @@ func (s *Store) Mute(on bool) { s.net.muted.Store(on) }
 
 // Refuse makes this peer stand aside in elections without slowing the others'.
 func (s *Store) Refuse(on bool) { s.net.refusing.Store(on) }
+
+// Snapshot writes the state next to the log and lets raft drop the log it covers.
+func (s *Store) Snapshot(ctx context.Context) error {
+	covered := s.log.Bytes()
+	if s.View().Index() < s.opened { // what a start has yet to apply, no snapshot covers
+		covered = 0
+	}
+	err := s.slots.awaitFuture(ctx, func() raft.Future { return s.raft.Snapshot() })
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return fmt.Errorf("take snapshot: %w", err)
+	}
+	s.log.SnapshotTaken(covered)
+	return nil
+}

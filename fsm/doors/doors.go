@@ -259,3 +259,63 @@ func (t Txn) recordDoor(topic eventring.Topic, action string, d Door) {
 	t.RecordEvent(eventring.Event{Topic: topic, Action: action, Peer: t.NameOf(d.Peer),
 		Fields: eventring.Fields("address", d.Address, "token", d.OpenBy.String())})
 }
+
+// Doubt begins a new history, whose log does not say who has a door open: what this one and
+// another history recorded of the waits holds.
+func (t Txn) Doubt(other Tables) { t.doors = t.doors.afterFounding(other.doors) }
+
+// afterFounding is what remains of doors when it is not known who has one open.
+func (d both) afterFounding(other both) both {
+	return both{
+		Pass:    Door{Unknown: true, Wait: max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)},
+		Address: Door{Unknown: true, Wait: max(d.Address.Wait, other.Address.Wait, UnknownAddressWait)},
+	}
+}
+
+// FormerHeard says that another former member was heard: of doors that are not known the
+// wait begins again.
+func (t Txn) FormerHeard() {
+	for _, door := range []*Door{&t.doors.Pass, &t.doors.Address} {
+		if door.Unknown {
+			door.Since = t.Now()
+		}
+	}
+}
+
+// FormerDoubted makes doors unknown that a former member may have open by now. What
+// the present leadership has open it knows.
+func (t Txn) FormerDoubted() {
+	unknown := t.doors.afterFounding(both{})
+	for _, of := range [...]struct {
+		door, unknown *Door
+	}{{&t.doors.Pass, &unknown.Pass}, {&t.doors.Address, &unknown.Address}} {
+		if of.door.OpenBy.IsZero() || of.door.OpenBy != t.Lead.Token {
+			of.unknown.ClosedBy = of.door.ClosedBy
+			*of.door = *of.unknown
+		}
+	}
+}
+
+func checkDoors(t Txn, p *valid.Problems) {
+	p.Want(t.doors.Pass.Address == "", "the pass rule has the address %q", t.doors.Pass.Address)
+	p.Want((t.doors.Address.Address == "") == t.doors.Address.OpenBy.IsZero(), "the address %q is held by %v",
+		t.doors.Address.Address, t.doors.Address.OpenBy)
+	for _, door := range [...]Door{t.doors.Pass, t.doors.Address} {
+		p.Want(door.OpenBy <= t.Position.Floor && door.ClosedBy <= t.Position.Floor,
+			"a door of a leadership that never was: %+v", door)
+		p.Want(validWait(door.Wait) == nil && 0 <= door.Since && door.Since <= t.Now(), "a door of the future: %+v", door)
+		if door.OpenBy.IsZero() {
+			p.Want(door == Door{ClosedBy: door.ClosedBy} ||
+				door == Door{ClosedBy: door.ClosedBy, Unknown: true, Wait: door.Wait, Since: door.Since}, "a shut door: %+v", door)
+			continue
+		}
+		p.Want(!door.Unknown && door.Peer != "" && door.OpenBy != door.ClosedBy, "an open door: %+v", door)
+		if door.Term == 0 && door.Index == 0 {
+			continue // recorded while a member knew log version 1
+		}
+		pos := t.Position
+		p.Want(0 < door.Term && door.Term <= pos.Term && door.Index <= pos.Index,
+			"a door of a place in the log that is to come: %+v", door)
+		p.Want(fencing.At(t.Cluster.Base, door.Index) > door.OpenBy, "a door recorded before its leadership: %+v", door)
+	}
+}

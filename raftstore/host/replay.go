@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
@@ -139,4 +140,42 @@ func readSnapshot(store raft.SnapshotStore, id string) (*fsm.State, error) {
 	}
 	state, err := fsm.Read(from)
 	return state, errors.Join(err, from.Close())
+}
+
+// LastIndex returns the index of the newest entry in st, which a snapshot may
+// stand for; 0: there is none. Raft does not use st yet.
+func LastIndex(st raftstore.Storage) (last uint64, err error) {
+	defer damaged("the log", &err)
+	if last, err = st.Log.LastIndex(); err != nil {
+		return 0, fmt.Errorf("find the end of the log: %w", err)
+	}
+	newest, err := st.Snapshots.List()
+	if err != nil {
+		return 0, fmt.Errorf("list snapshots: %w", err)
+	}
+	for _, s := range newest { // a handful
+		last = max(last, s.Index)
+	}
+	return last, nil
+}
+
+// Members returns the members that a log tells of, by server ID. A peer that has heard
+// no leader since its start has not applied its log, and cannot know which of the
+// entries were committed: these records are for people, and decide nothing.
+func Members(log raft.LogStore) (map[string]membership.Member, error) {
+	first, last, err := bounds(log)
+	if err != nil {
+		return nil, err
+	}
+	members := make(map[string]membership.Member)
+	var e raft.Log
+	for index := first; index > 0 && index <= last; index++ {
+		if err := log.GetLog(index, &e); err != nil {
+			return nil, fmt.Errorf("read entry %d of the log: %w", index, err)
+		}
+		if e.Type == raft.LogCommand {
+			fsm.NoteMember(members, e.Data)
+		}
+	}
+	return members, nil
 }
