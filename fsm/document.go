@@ -9,14 +9,9 @@ import (
 
 var documentDomain = domain{
 	Sections: []entry.Section[*txn]{
-		entry.Many('b', "documents", func(d *txn) table.Of[blobs.Blob] { return d.blobs.Table() },
-			func(d *txn, b blobs.Blob) {
-				d.blobs.Load(b)
-			}).Shown(func(t *txn) any {
-			return table.Map(t.blobs.Table(), func(b blobs.Blob) dumpedBlob {
-				return dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs}
-			})
-		}),
+		entry.ManyShown('b', "documents", func(d *txn) table.Of[blobs.Blob] { return d.blobs.Table() },
+			func(d *txn, b blobs.Blob) { d.blobs.Load(b) },
+			func(b blobs.Blob) any { return dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs} }),
 	},
 	Checks: entry.Checks[*txn]{checkDocuments},
 }

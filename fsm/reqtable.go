@@ -11,8 +11,8 @@ import (
 
 var requestDomain = domain{
 	Sections: []entry.Section[*txn]{
-		entry.Many('r', "requests", func(d *txn) table.Of[outcome] { return d.requests.byID },
-			func(d *txn, o outcome) { d.requests.put(o) }).Shown(shownRequests),
+		entry.ManyShown('r', "requests", func(d *txn) table.Of[outcome] { return d.requests.byID },
+			func(d *txn, o outcome) { d.requests.put(o) }, outcome.shown),
 	},
 	Checks: entry.Checks[*txn]{checkRequests},
 }
@@ -257,8 +257,6 @@ type dumpedRequest struct {
 	Token   fencing.Token `json:"token"`
 }
 
-func shownRequests(t *txn) any {
-	return table.Map(t.requests.byID, func(o outcome) dumpedRequest {
-		return dumpedRequest{ID: o.ID, Session: o.Session, Kind: o.Kind, Code: o.Result.Code.String(), Token: o.Result.Token}
-	})
+func (o outcome) shown() any {
+	return dumpedRequest{ID: o.ID, Session: o.Session, Kind: o.Kind, Code: o.Result.Code.String(), Token: o.Result.Token}
 }

@@ -140,6 +140,11 @@ func Many[T, R any](tag byte, name string, of func(T) table.Of[R], put func(T, R
 	}
 }
 
+// ManyShown is Many whose records Dump shows as something else.
+func ManyShown[T, R any](tag byte, name string, of func(T) table.Of[R], put func(T, R), show func(R) any) Section[T] {
+	return Many(tag, name, of, put).Shown(func(t T) any { return table.Map(of(t), show) })
+}
+
 // Ending is what ends by itself in a domain.
 type Ending[T any] struct {
 	Class Class

@@ -24,10 +24,11 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb[Txn, Forget](98, "forget verdicts").ByLeader().From(3),
 	},
 	Sections: []entry.Section[Txn]{
-		entry.Many('N', "expectations", func(t Txn) table.Of[Expectation] { return t.byName },
-			func(t Txn, e Expectation) { t.put(e) }).Shown(shownExpectations),
-		entry.Many('J', "verdicts", func(t Txn) table.Of[Verdict] { return t.verdicts },
-			func(t Txn, v Verdict) { t.file(v) }),
+		entry.ManyShown('N', "expectations", func(t Txn) table.Of[Expectation] { return t.byName }, Txn.put,
+			func(e Expectation) any {
+				return dumpedExpectation{Name: e.Name, Changed: e.Changed, Bytes: len(e.Body)}
+			}),
+		entry.Many('J', "verdicts", func(t Txn) table.Of[Verdict] { return t.verdicts }, Txn.file),
 		entry.Seldom('B', "expectation deleted last", func(t Txn) *fencing.Token { return &t.deleted }),
 	},
 	Checks: entry.Checks[Txn]{check, checkVerdicts},
@@ -191,10 +192,4 @@ type dumpedExpectation struct {
 	Name    string        `json:"name"`
 	Changed fencing.Token `json:"changed"`
 	Bytes   int           `json:"bytes"`
-}
-
-func shownExpectations(t Txn) any {
-	return table.Map(t.byName, func(e Expectation) dumpedExpectation {
-		return dumpedExpectation{Name: e.Name, Changed: e.Changed, Bytes: len(e.Body)}
-	})
 }

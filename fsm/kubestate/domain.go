@@ -25,7 +25,7 @@ var Domain = entry.Domain[Txn]{
 	Sections: []entry.Section[Txn]{
 		entry.Many('K', "kube nodes", func(t Txn) table.Of[Node] { return t.nodes },
 			func(t Txn, n Node) { t.nodes.Put(kubeKey(n.Cluster, n.UID), n) }),
-		entry.Many('v', "votes", func(t Txn) table.Of[Ballot] { return t.votes }, func(t Txn, b Ballot) { t.putBallot(b) }),
+		entry.Many('v', "votes", func(t Txn) table.Of[Ballot] { return t.votes }, Txn.putBallot),
 		entry.Many('R', "remediations", func(t Txn) table.Of[Remediation] { return t.remediations }, Txn.putRemediation),
 		entry.Many('p', "pauses", func(t Txn) table.Of[Pause] { return t.pauses }, Txn.putPause),
 		entry.Many('h', "holds", func(t Txn) table.Of[Hold] { return t.holds }, Txn.putHold),

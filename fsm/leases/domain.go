@@ -27,8 +27,8 @@ var Domain = entry.Domain[Txn]{
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('e', "leases", func(t Txn) table.Of[Lease] { return t.leases }, loadLease),
-		entry.Many('V', "values", func(t Txn) table.Of[Value] { return t.values.byKey },
-			func(t Txn, v Value) { t.values.put(v) }).Shown(shownValues),
+		entry.ManyShown('V', "values", func(t Txn) table.Of[Value] { return t.values.byKey },
+			func(t Txn, v Value) { t.values.put(v) }, Value.shown),
 		entry.Many('g', "groups", func(t Txn) table.Of[GroupMember] { return t.groups.members },
 			func(t Txn, m GroupMember) { t.groups.put(m) }),
 	},

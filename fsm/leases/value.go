@@ -195,8 +195,6 @@ type dumpedValue struct {
 	Bytes   int           `json:"bytes"`
 }
 
-func shownValues(t Txn) any {
-	return table.Map(t.values.byKey, func(value Value) dumpedValue {
-		return dumpedValue{Key: value.Key, Version: value.Version, Lease: value.Lease, Bytes: len(value.Data)}
-	})
+func (v Value) shown() any {
+	return dumpedValue{Key: v.Key, Version: v.Version, Lease: v.Lease, Bytes: len(v.Data)}
 }

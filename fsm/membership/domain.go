@@ -43,7 +43,8 @@ var Domain = entry.Domain[Txn]{
 	Sections: []entry.Section[Txn]{
 		entry.Many('m', "members", func(t Txn) table.Of[Member] { return t.members }, Txn.putMember),
 		entry.Many('s', "sessions", func(t Txn) table.Of[Session] { return t.sessions }, Txn.putSession),
-		entry.Many('j', "join tokens", func(t Txn) table.Of[JoinToken] { return t.joins }, Txn.putToken).Shown(shownTokens),
+		entry.ManyShown('j', "join tokens", func(t Txn) table.Of[JoinToken] { return t.joins }, Txn.putToken,
+			func(j JoinToken) any { return dumpedJoin{ID: j.ID, Expires: j.Expires.String()} }),
 		entry.Many('f', "former members", func(t Txn) table.Of[FormerMember] { return t.former },
 			func(t Txn, f FormerMember) { t.former.Put([]byte(f.ID), f) }),
 		entry.Many('A', "progress", func(t Txn) table.Of[Progress] { return t.progress },

@@ -120,7 +120,3 @@ type dumpedJoin struct {
 	ID      string `json:"id"`
 	Expires string `json:"expires"`
 }
-
-func shownTokens(t Txn) any {
-	return table.Map(t.joins, func(j JoinToken) dumpedJoin { return dumpedJoin{ID: j.ID, Expires: j.Expires.String()} })
-}

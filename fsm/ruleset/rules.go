@@ -24,8 +24,8 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb[Txn, DeleteAll](82, "delete rules").From(2),
 	},
 	Sections: []entry.Section[Txn]{
-		entry.Many('u', "rules", func(t Txn) table.Of[Rule] { return t.inOrder },
-			func(t Txn, r Rule) { t.put(r) }).Shown(shownRules),
+		entry.ManyShown('u', "rules", func(t Txn) table.Of[Rule] { return t.inOrder }, Txn.put,
+			func(r Rule) any { return dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)} }),
 	},
 	Checks: entry.Checks[Txn]{checkRules},
 }
@@ -197,12 +197,6 @@ type dumpedRule struct {
 	UUID    string        `json:"uuid"`
 	Created fencing.Token `json:"created"`
 	Bytes   int           `json:"bytes"`
-}
-
-func shownRules(t Txn) any {
-	return table.Map(t.inOrder, func(r Rule) dumpedRule {
-		return dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)}
-	})
 }
 
 // recordRule records an event about rules.
