@@ -189,10 +189,7 @@ func (d *Document) Overlay() ([]byte, error) {
 			o.Order = append(o.Order, key)
 		}
 	}
-	for key := range d.deleted {
-		o.Delete = append(o.Delete, key)
-	}
-	slices.Sort(o.Delete)
+	o.Delete = slices.Sorted(maps.Keys(d.deleted))
 	return encode(o)
 }
 
@@ -208,21 +205,6 @@ func (d *Document) Instead(of *Document) ([]byte, error) {
 // ChangesTo returns the changes that make want of d, whose values differ little,
 // with its keys in want's order.
 func (d *Document) ChangesTo(want *Document) ([]byte, error) {
-	changes, err := encode(d.differences(want))
-	if err != nil {
-		return nil, err
-	}
-	made := d.Clone()
-	if err := made.Apply(changes); err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(made.JSON(), want.JSON()) { // some key stands elsewhere
-		return want.Instead(d)
-	}
-	return changes, nil
-}
-
-func (d *Document) differences(want *Document) overlay {
 	o := overlay{Set: make(map[string]json.RawMessage)}
 	for _, key := range want.keys {
 		had, value := d.values[key], want.values[key].raw
@@ -235,7 +217,18 @@ func (d *Document) differences(want *Document) overlay {
 			o.Delete = append(o.Delete, key)
 		}
 	}
-	return o
+	changes, err := encode(o)
+	if err != nil {
+		return nil, err
+	}
+	made := d.Clone()
+	if err := made.Apply(changes); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(made.JSON(), want.JSON()) { // some key stands elsewhere
+		return want.Instead(d)
+	}
+	return changes, nil
 }
 
 // Apply makes the changes of an overlay of the same document.

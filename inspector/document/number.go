@@ -20,12 +20,24 @@ type number struct {
 	float float64
 }
 
-// String is str().
+// String is str(), of a float the shortest digits that mean it.
 func (n *number) String() string {
-	if n.whole != nil {
+	f := n.float
+	switch {
+	case n.whole != nil:
 		return n.whole.String()
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 0):
+		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, 'f', -1, 64), "+"))
+	case f != 0 && (math.Abs(f) < 1e-4 || math.Abs(f) >= 1e16):
+		return strconv.FormatFloat(f, 'e', -1, 64)
 	}
-	return floatText(n.float)
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
 }
 
 // number reads a number; a bool is one, too.

@@ -2,8 +2,6 @@ package document
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -69,7 +67,7 @@ func (p *printer) container(v *Value) error {
 		if i > 0 {
 			p.WriteString(", ")
 		}
-		if k.Names != nil {
+		if v.kind == Dict {
 			p.text(k.Names[i])
 			p.WriteString(": ")
 		}
@@ -120,23 +118,6 @@ func (p *printer) rune(r, mark rune) {
 	default:
 		fmt.Fprintf(p, `\U%08x`, r)
 	}
-}
-
-// floatText is repr() of a float: the shortest digits that mean it.
-func floatText(f float64) string {
-	switch {
-	case math.IsNaN(f):
-		return "nan"
-	case math.IsInf(f, 0):
-		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, 'f', -1, 64), "+"))
-	case f != 0 && (math.Abs(f) < 1e-4 || math.Abs(f) >= 1e16):
-		return strconv.FormatFloat(f, 'e', -1, 64)
-	}
-	text := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(text, ".") {
-		text += ".0"
-	}
-	return text
 }
 
 // Equal is a == b.

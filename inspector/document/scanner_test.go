@@ -27,7 +27,7 @@ func TestMembers(t *testing.T) {
 		members.With("a", []byte("[1]")).With("c<", []byte("2")).JSON()); got != `{"b":"x","a":[1],"":0,"c<":2}` {
 		t.Error(got)
 	}
-	if got, err := v.AppendJSON(nil); err != nil || string(got) != `{"":0,"a":null,"b":"x"}` {
+	if got, err := v.Canonical(); err != nil || string(got) != `{"":0,"a":null,"b":"x"}` {
 		t.Errorf("%s, %v", got, err)
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/big"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -341,65 +341,94 @@ func (v *Value) Settle() error {
 	return nil
 }
 
-// AppendJSON appends a value as compact JSON, names in order and each once.
-func (v *Value) AppendJSON(out []byte) ([]byte, error) {
+// All iterates over the items, in their order; those of a list have no names.
+func (p *Parts) All() iter.Seq2[string, *Value] {
+	return func(yield func(string, *Value) bool) {
+		for i, v := range p.Values {
+			name := ""
+			if p.Names != nil {
+				name = p.Names[i]
+			}
+			if !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+// Canonical returns a value as compact JSON, names in order and each once.
+func (v *Value) Canonical() (json.RawMessage, error) {
 	switch v.kind {
 	case Text:
-		return append(out, Quote(v.Text())...), nil
+		return Quote(v.Text()), nil
 	case List, Dict:
-		p, err := v.Split()
+	default:
+		return v.raw, nil
+	}
+	p, err := v.Split()
+	if err != nil {
+		return nil, err
+	}
+	c, names := NewCollection(v.kind), slices.Sorted(slices.Values(p.Names))
+	for i, kid := range p.Values {
+		name := ""
+		if v.kind == Dict {
+			name, kid = names[i], p.Get(names[i])
+		}
+		raw, err := kid.Canonical()
 		if err != nil {
 			return nil, err
 		}
-		return p.AppendJSON(out)
+		c.Add(name, raw)
 	}
-	return append(out, v.raw...), nil
-}
-
-// AppendJSON appends parts likewise.
-func (p *Parts) AppendJSON(out []byte) (_ []byte, err error) {
-	order := make([]int, len(p.Values))
-	for i := range order {
-		order[i] = i
-	}
-	open, shut := byte('['), byte(']')
-	if p.Names != nil {
-		open, shut = '{', '}'
-		sort.Slice(order, func(i, j int) bool { return p.Names[order[i]] < p.Names[order[j]] })
-	}
-	out = append(out, open)
-	for n, i := range order {
-		if n > 0 {
-			out = append(out, ',')
-		}
-		if p.Names != nil {
-			out = append(append(out, Quote(p.Names[i])...), ':')
-		}
-		if out, err = p.Values[i].AppendJSON(out); err != nil {
-			return nil, err
-		}
-	}
-	return append(out, shut), nil
+	return c.JSON(), nil
 }
 
 // JSON writes parts as they stand, in their order.
 func (p *Parts) JSON() json.RawMessage {
-	open, shut := byte('['), byte(']')
+	c := NewCollection(List)
 	if p.Names != nil {
-		open, shut = '{', '}'
+		c = NewCollection(Dict)
 	}
-	out := []byte{open}
-	for i, v := range p.Values {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if p.Names != nil {
-			out = append(append(out, Quote(p.Names[i])...), ':')
-		}
-		out = append(out, v.raw...)
+	for name, v := range p.All() {
+		c.Add(name, v.raw)
 	}
-	return append(out, shut)
+	return c.JSON()
 }
+
+// Collection is a list or dict that is written item by item, in the order in which they are added.
+type Collection struct {
+	raw  []byte // with what opens it, and without what closes it
+	shut byte
+}
+
+// NewCollection begins a list or a dict.
+func NewCollection(k Kind) *Collection {
+	if k == Dict {
+		return &Collection{[]byte{'{'}, '}'}
+	}
+	return &Collection{[]byte{'['}, ']'}
+}
+
+// Add appends what is JSON, in a dict under a name.
+func (c *Collection) Add(name string, value json.RawMessage) { c.AddQuoted(Quote(name), value) }
+
+// AddQuoted is Add for a name that is JSON, too.
+func (c *Collection) AddQuoted(name, value json.RawMessage) {
+	if len(c.raw) > len("{") {
+		c.raw = append(c.raw, ',')
+	}
+	if c.shut == '}' {
+		c.raw = append(append(c.raw, name...), ':')
+	}
+	c.raw = append(c.raw, value...)
+}
+
+// Size is how many bytes the items take.
+func (c *Collection) Size() int { return len(c.raw) - len("{") }
+
+// JSON ends the collection.
+func (c *Collection) JSON() json.RawMessage { return append(c.raw, c.shut) }
 
 // With returns parts with a value under a name, in its old place if it has one.
 func (p *Parts) With(name string, value json.RawMessage) *Parts {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector/ironic"
-
+	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // actionKind is one kind of action.
@@ -18,22 +18,21 @@ type actionKind struct {
 	optional []string
 	text     []string // parameters that must be text
 	format   bool     // value is formatted
-	// validate checks what the lists above cannot say; nil: nothing.
-	validate func(p params) error
+	nullable bool     // a value is required, which may be null
 	apply    func(ctx context.Context, r *run, p params) error
 }
 
 // actionKinds is the registry, in the order in which messages list it. A new
 // action is one row here.
 var actionKinds = [...]actionKind{
-	{name: "add-trait", required: []string{"name"}, text: []string{"name"}, apply: addTrait},
-	{name: "example", optional: nil, apply: example},
+	{name: "add-trait", required: []string{"name"}, text: []string{"name"}, apply: trait(inspector.Ironic.AddTrait)},
+	{name: "example", apply: example},
 	{name: "extend-attribute", required: []string{"path", "value"}, optional: []string{"unique"}, text: []string{"path"},
 		format: true, apply: extendAttribute},
 	{name: "fail", required: []string{"message"}, apply: fail},
-	{name: "remove-trait", required: []string{"name"}, text: []string{"name"}, apply: removeTrait},
+	{name: "remove-trait", required: []string{"name"}, text: []string{"name"}, apply: trait(inspector.Ironic.RemoveTrait)},
 	{name: "set-attribute", required: []string{"path"}, optional: []string{"value", "reset_interfaces"},
-		text: []string{"path"}, format: true, validate: hasValue, apply: setAttribute},
+		text: []string{"path"}, format: true, nullable: true, apply: setAttribute},
 	{name: "set-capability", required: []string{"name"}, optional: []string{"value"}, text: []string{"name"}, format: true,
 		apply: setCapability},
 }
@@ -45,7 +44,9 @@ type action struct {
 }
 
 func compileActions(list *document.Value) ([]action, error) {
-	items, err := actionsSchema().validate("actions", list, maxActions)
+	names := namesOf(actionKinds[:], func(k actionKind) string { return k.name })
+	shape := schema{least: 1, required: []string{"action"}, properties: []property{{name: "action", list: names}}}
+	items, err := shape.validate("actions", list, maxActions)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +71,8 @@ func compileAction(item *document.Value, name string) (a action, err error) {
 	if a.params, err = paramsOf(item, "action"); err != nil {
 		return a, err
 	}
-	if a.kind.validate != nil {
-		if err := a.kind.validate(a.params); err != nil {
-			return a, err
-		}
+	if a.kind.nullable && a.params["value"] == nil {
+		return a, invalidf("missing required parameter(s): value")
 	}
 	if err := a.params.check(a.kind.required, a.kind.optional, false); err != nil {
 		return a, err
@@ -90,14 +89,6 @@ func compileAction(item *document.Value, name string) (a action, err error) {
 		})
 	}
 	return a, err
-}
-
-// hasValue wants a value, which may be null.
-func hasValue(p params) error {
-	if p["value"] == nil {
-		return invalidf("missing required parameter(s): value")
-	}
-	return nil
 }
 
 // do carries out one action.
@@ -133,12 +124,12 @@ func fail(_ context.Context, _ *run, p params) error {
 	return document.Failed("%s", text)
 }
 
-func addTrait(ctx context.Context, r *run, p params) error {
-	return r.task.Ironic.AddTrait(ctx, r.task.Node().UUID, p["name"].Text())
-}
-
-func removeTrait(ctx context.Context, r *run, p params) error {
-	return r.task.Ironic.RemoveTrait(ctx, r.task.Node().UUID, p["name"].Text())
+// trait makes an action of a call about a trait of the node.
+func trait(call func(i inspector.Ironic, ctx context.Context, node, trait string) error) func(context.Context, *run,
+	params) error {
+	return func(ctx context.Context, r *run, p params) error {
+		return call(r.task.Ironic, ctx, r.task.Node().UUID, p["name"].Text())
+	}
 }
 
 // patch changes the node at a path, whose leading slash is optional.
@@ -223,7 +214,7 @@ func extendAttribute(ctx context.Context, r *run, p params) error {
 	if err != nil {
 		return err
 	}
-	op, longer := "replace", collection{kind: document.List}
+	op, longer := "replace", document.NewCollection(document.List)
 	var there []*document.Value
 	switch {
 	case old == nil:
@@ -243,11 +234,11 @@ func extendAttribute(ctx context.Context, r *run, p params) error {
 		}
 	}
 	for _, v := range append(slices.Clip(there), p["value"]) {
-		if err := longer.add("", v); err != nil {
+		if err := addTo(longer, "", v); err != nil {
 			return err
 		}
 	}
-	return r.patch(ctx, op, path, longer.value(), r.task.PatchNode)
+	return r.patch(ctx, op, path, document.Checked(longer.JSON()), r.task.PatchNode)
 }
 
 // attribute returns what the node has at a path without slashes at its ends,
@@ -262,14 +253,20 @@ func (r *run) attribute(ctx context.Context, path string) (*document.Value, erro
 	if err != nil || found == nil || !nested {
 		return found, err
 	}
-	switch k := found.Kind(); k {
-	case document.Dict:
+	if found.Kind() == document.Dict {
 		return found.Member(key)
+	}
+	return nil, noKeys(found)
+}
+
+// noKeys is why a value that is no dict has nothing under a text.
+func noKeys(v *document.Value) error {
+	switch k := v.Kind(); k {
 	case document.List:
-		return nil, document.Raise("TypeError", "list indices must be integers or slices, not str")
+		return document.Raise("TypeError", "list indices must be integers or slices, not str")
 	case document.Text:
-		return nil, document.Raise("TypeError", "string indices must be integers, not 'str'")
+		return document.Raise("TypeError", "string indices must be integers, not 'str'")
 	default:
-		return nil, document.Raise("TypeError", "'%v' object is not subscriptable", k)
+		return document.Raise("TypeError", "'%v' object is not subscriptable", k)
 	}
 }

@@ -44,12 +44,19 @@ const (
 )
 
 // find searches for a field.
-func (r *run) find(ctx context.Context, f field, in *document.Value) ([]*document.Value, error) {
-	if values, known := r.found[f.text]; known && !f.ofNode {
+func (r *run) find(ctx context.Context, f field) ([]*document.Value, error) {
+	if f.ofNode {
+		node, err := r.node(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return find(ctx, f.path, node)
+	}
+	if values, known := r.found[f.text]; known {
 		return values, nil
 	}
-	values, err := find(ctx, f.path, in)
-	if err == nil && !f.ofNode && len(r.found) < maxRemembered && len(values) <= maxRememberedFound {
+	values, err := find(ctx, f.path, r.document())
+	if err == nil && len(r.found) < maxRemembered && len(values) <= maxRememberedFound {
 		r.found[f.text] = values
 	}
 	return values, err
@@ -148,22 +155,11 @@ func (rule *rule) holds(ctx context.Context, r *run) (bool, error) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		in, err := r.source(ctx, c.field.ofNode)
-		if err != nil {
-			return false, err
-		}
-		if holds, err := c.holds(ctx, r, in); err != nil || !holds {
+		if holds, err := c.holds(ctx, r); err != nil || !holds {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-func (r *run) source(ctx context.Context, ofNode bool) (*document.Value, error) {
-	if ofNode {
-		return r.node(ctx)
-	}
-	return r.document(), nil
 }
 
 // document is the data that was processed.

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -161,56 +160,32 @@ func (f format) unknown(key string) error {
 
 // item is v[key], where digits are an index.
 func (f format) item(v *document.Value, key string) (*document.Value, error) {
-	at, isIndex, err := formatIndex(key)
-	if err != nil {
-		return nil, err
+	isIndex := strings.Trim(key, "0123456789") == ""
+	at, err := strconv.Atoi(key)
+	if isIndex && err != nil {
+		return nil, document.Raise("ValueError", "Too many decimal digits in format string")
 	}
-	switch kind := v.Kind(); kind {
-	case document.Dict:
-		if isIndex {
-			return nil, f.unknown(strconv.Itoa(at)) // JSON has no names that are numbers
-		}
+	of, listed := map[document.Kind]string{document.List: "list", document.Text: "string"}[v.Kind()]
+	switch {
+	case v.Kind() == document.Dict && isIndex:
+		return nil, f.unknown(strconv.Itoa(at)) // JSON has no names that are numbers
+	case v.Kind() == document.Dict:
 		found, err := v.Member(key)
 		if err == nil && found == nil {
 			err = f.unknown(document.ReprText(key))
 		}
 		return found, err
-	case document.List:
-		if !isIndex {
-			return nil, document.Raise("TypeError", "list indices must be integers or slices, not str")
-		}
-		inside, err := v.Split()
-		if err != nil {
-			return nil, err
-		}
-		if at >= len(inside.Values) {
-			return nil, document.Raise("IndexError", "list index out of range")
-		}
-		return inside.Values[at], nil
-	case document.Text:
-		if !isIndex {
-			return nil, document.Raise("TypeError", "string indices must be integers, not 'str'")
-		}
-		characters := []rune(v.Text())
-		if at >= len(characters) {
-			return nil, document.Raise("IndexError", "string index out of range")
-		}
-		return document.OfText(string(characters[at])), nil
-	default:
-		return nil, document.Raise("TypeError", "'%v' object is not subscriptable", kind)
+	case !isIndex || !listed:
+		return nil, noKeys(v)
 	}
-}
-
-// formatIndex reads digits.
-func formatIndex(text string) (n int, isNumber bool, err error) {
-	if strings.Trim(text, "0123456789") != "" {
-		return 0, false, nil
+	found, err := element(v, at)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, document.Raise("IndexError", "%s index out of range", of)
 	}
-	n, err = strconv.Atoi(text)
-	if err != nil {
-		return 0, true, document.Raise("ValueError", "Too many decimal digits in format string")
-	}
-	return n, true, nil
+	return found[0], nil
 }
 
 // formatAll fills in every text in a value: names and values of dicts, elements of
@@ -228,11 +203,10 @@ func formatAll(v *document.Value, fillIn func(text string) (string, error)) (*do
 	if err != nil {
 		return nil, err
 	}
-	whole := collection{kind: v.Kind()}
-	for i, kid := range inside.Values {
-		name := ""
-		if inside.Names != nil {
-			if name, err = fillIn(inside.Names[i]); err != nil {
+	whole := document.NewCollection(v.Kind())
+	for name, kid := range inside.All() {
+		if v.Kind() == document.Dict {
+			if name, err = fillIn(name); err != nil {
 				return nil, err
 			}
 		}
@@ -240,40 +214,19 @@ func formatAll(v *document.Value, fillIn func(text string) (string, error)) (*do
 		if err != nil {
 			return nil, err
 		}
-		if err := whole.add(name, formatted); err != nil {
+		if err := addTo(whole, name, formatted); err != nil {
 			return nil, err
 		}
 	}
-	return whole.value(), nil
+	return document.Checked(whole.JSON()), nil
 }
 
-// collection is a list or dict that is made value by value. Its size is looked at with each,
-// since a rule may name a long text thousands of times. Of a name that occurs twice the last
-// value counts.
-type collection struct {
-	kind document.Kind
-	raw  []byte // without its brackets
-}
-
-// add appends a value, in a dict with its name.
-func (c *collection) add(name string, v *document.Value) error {
-	if len(c.raw) > 0 {
-		c.raw = append(c.raw, ',')
-	}
-	if c.kind == document.Dict {
-		c.raw = append(append(c.raw, document.Quote(name)...), ':')
-	}
-	c.raw = append(c.raw, v.Raw()...)
-	if len(c.raw) > 4*maxFormatted {
+// addTo adds a value to a list or dict whose size is looked at with each, since a rule may name a
+// long text thousands of times. Of a name that occurs twice the last value counts.
+func addTo(c *document.Collection, name string, v *document.Value) error {
+	c.Add(name, v.Raw())
+	if c.Size() > 4*maxFormatted {
 		return document.Failed("A value has more than %d bytes when it is formatted", 4*maxFormatted)
 	}
 	return nil
-}
-
-func (c *collection) value() *document.Value {
-	open, end := "[", "]"
-	if c.kind == document.Dict {
-		open, end = "{", "}"
-	}
-	return document.Checked(slices.Concat([]byte(open), c.raw, []byte(end)))
 }

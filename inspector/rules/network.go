@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math/big"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -81,17 +82,16 @@ func maskLength(text string, bits int) (int, bool) {
 	if !ok || mask.BitLen() != bits {
 		return 0, false
 	}
-	all := new(big.Int).Lsh(big.NewInt(1), uint(bits))
-	all.Sub(all, big.NewInt(1))
-	hosts := new(big.Int).SetBytes(mask.AsSlice())
-	if hosts.Bit(bits-1) == 1 || hosts.Sign() == 0 { // a mask: its hosts are the rest
-		hosts.Xor(hosts, all)
+	bytes := mask.AsSlice()
+	for range 2 { // as a mask, then as an inverse one
+		if ones, size := net.IPMask(bytes).Size(); size > 0 {
+			return ones, true
+		}
+		for i := range bytes {
+			bytes[i] ^= 0xff
+		}
 	}
-	next := new(big.Int).Add(hosts, big.NewInt(1))
-	if next.And(next, hosts).Sign() != 0 {
-		return 0, false // not ones alone
-	}
-	return bits - hosts.BitLen(), true
+	return 0, false
 }
 
 // parseAddress reads what netaddr takes for an address: text, also as inet_aton
@@ -154,16 +154,13 @@ func shortAddress(text string) (netip.Addr, bool) {
 
 // numberAddress makes an address of a number: IPv4 as long as it fits.
 func numberAddress(n *big.Int) (netip.Addr, bool) {
-	switch {
-	case n.Sign() < 0 || n.BitLen() > 128:
+	if n.Sign() < 0 || n.BitLen() > 128 {
 		return netip.Addr{}, false
-	case n.BitLen() <= 32:
-		var bytes [4]byte
-		n.FillBytes(bytes[:])
-		return netip.AddrFrom4(bytes), true
-	default:
-		var bytes [16]byte
-		n.FillBytes(bytes[:])
-		return netip.AddrFrom16(bytes), true
 	}
+	var bytes [16]byte
+	n.FillBytes(bytes[:])
+	if n.BitLen() <= 32 {
+		return netip.AddrFrom4([4]byte(bytes[12:])), true
+	}
+	return netip.AddrFrom16(bytes), true
 }

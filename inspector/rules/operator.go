@@ -23,7 +23,7 @@ type check func(found *document.Value) (bool, error)
 // operators is the registry, in the order in which messages list it. A new
 // operator is one row here.
 var operators = [...]operator{
-	{name: "contains", lax: true, prepare: containing},
+	{name: "contains", lax: true, prepare: searching(false)},
 	{name: "eq", prepare: same(true)},
 	{name: "ge", prepare: ordered(">=", func(order int) bool { return order >= 0 })},
 	{name: "gt", prepare: ordered(">", func(order int) bool { return order > 0 })},
@@ -31,7 +31,7 @@ var operators = [...]operator{
 	{name: "is-empty", missing: true, prepare: empty},
 	{name: "le", prepare: ordered("<=", func(order int) bool { return order <= 0 })},
 	{name: "lt", prepare: ordered("<", func(order int) bool { return order < 0 })},
-	{name: "matches", lax: true, prepare: matching},
+	{name: "matches", lax: true, prepare: searching(true)},
 	{name: "ne", prepare: same(false)},
 }
 
@@ -91,47 +91,30 @@ func empty(*document.Value, *int) (check, error) {
 	}, nil
 }
 
-// matching holds when the pattern matches the whole text from its start. As in
-// the original a $ is put behind the pattern, which in "a|b" concerns the b.
-func matching(want *document.Value, room *int) (check, error) {
-	source, err := patternText(want)
-	if err != nil {
-		return nil, err
-	}
-	around := `\A(?:%s` + endOfText + ")"
-	if strings.HasSuffix(source, "$") {
-		around = `\A(?:%s)`
-	}
-	return searching(source, around, room)
-}
-
-// containing holds when the pattern matches anywhere.
-func containing(want *document.Value, room *int) (check, error) {
-	source, err := patternText(want)
-	if err != nil {
-		return nil, err
-	}
-	return searching(source, "%s", room)
-}
-
-func patternText(want *document.Value) (string, error) {
-	if want.Kind() != document.Text {
-		return "", invalidf("invalid regular expression: expected text, got %v", want.Kind())
-	}
-	return want.Text(), nil
-}
-
-// searching searches in the field as text.
-func searching(source, around string, room *int) (check, error) {
-	p, err := compile(source, around, room)
-	if err != nil {
-		return nil, invalidf("invalid regular expression: %w", err)
-	}
-	return func(found *document.Value) (bool, error) {
-		text, err := document.Str(found)
-		if err != nil {
-			return false, err
+// searching makes an operator that holds when the pattern matches anywhere in the field as text, or if
+// whole, the whole text from its start. As in the original a $ is put behind the pattern then, which in
+// "a|b" concerns the b.
+func searching(whole bool) func(*document.Value, *int) (check, error) {
+	return func(want *document.Value, room *int) (check, error) {
+		around := "%s"
+		switch {
+		case want.Kind() != document.Text:
+			return nil, invalidf("invalid regular expression: expected text, got %v", want.Kind())
+		case whole && strings.HasSuffix(want.Text(), "$"):
+			around = `\A(?:%s)`
+		case whole:
+			around = `\A(?:%s` + endOfText + ")"
 		}
-		return p.matches(text)
-	}, nil
+		p, err := compile(want.Text(), around, room)
+		if err != nil {
+			return nil, invalidf("invalid regular expression: %w", err)
+		}
+		return func(found *document.Value) (bool, error) {
+			text, err := document.Str(found)
+			if err != nil {
+				return false, err
+			}
+			return p.matches(text)
+		}, nil
+	}
 }

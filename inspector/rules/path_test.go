@@ -101,7 +101,7 @@ func TestPathsAreJSONPathRW(t *testing.T) {
 
 func listText(t testing.TB, values []*document.Value) (s string) {
 	for _, v := range values {
-		out, err := v.AppendJSON(nil)
+		out, err := v.Canonical()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,102 +38,61 @@ func Parse(body []byte) (Definition, error) {
 	if err != nil {
 		return Definition{}, refuse(err)
 	}
-	raw := func(key string) *document.Value {
+	part := func(key, usual string) *document.Value {
 		if v := given.Value(key); v != nil {
 			return document.Bounded(v.Raw())
 		}
-		return document.Checked([]byte("null"))
+		return document.Checked([]byte(usual))
 	}
-	id, err := parseUUID(raw("uuid"))
-	if err != nil {
-		return Definition{}, refuse(err)
+	id := part("uuid", "null")
+	if _, err := uuid.Parse(id.Text()); err != nil && !id.Empty() { // nothing at all is a UUID that is not given
+		return Definition{}, refuse(invalidf("Invalid UUID value"))
 	}
-	r := definition{description: raw("description"), scope: raw("scope"), conditions: raw("conditions"),
-		actions: raw("actions")}
+	r := definition{description: part("description", "null"), scope: part("scope", "null"),
+		conditions: part("conditions", "[]"), actions: part("actions", "[]")}
 	// a database's column of text takes a number, too
 	if k := r.description.Kind(); k == document.Int || k == document.Float {
 		r.description = document.OfText(string(r.description.Raw()))
-	}
-	for key, list := range map[string]**document.Value{"conditions": &r.conditions, "actions": &r.actions} {
-		if given.Value(key) == nil {
-			*list = document.Checked([]byte("[]"))
-		}
 	}
 	if _, err := r.compile(); err != nil {
 		return Definition{}, refuse(err)
 	}
 	stored, err := r.body()
-	return Definition{UUID: id, Body: stored}, err
+	return Definition{UUID: id.Text(), Body: stored}, err
 }
 
 func refuse(err error) error {
 	return &inspector.Refusal{Status: http.StatusBadRequest, Message: err.Error()}
 }
 
-// parseUUID returns a client's UUID as it is spelled; nothing at all is "".
-func parseUUID(v *document.Value) (string, error) {
-	if v.Empty() {
-		return "", nil
-	}
-	if v.Kind() == document.Text {
-		if _, err := uuid.Parse(v.Text()); err == nil {
-			return v.Text(), nil
-		}
-	}
-	return "", invalidf("Invalid UUID value")
-}
-
 // definition is a rule's parts as values.
 type definition struct{ description, scope, conditions, actions *document.Value }
 
-// body writes a checked rule as it is stored.
+// body writes a checked rule as it is stored, with what each condition has by default.
 func (d definition) body() ([]byte, error) {
-	out := []byte(`{"actions":`)
-	out, err := d.actions.AppendJSON(out)
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, `,"conditions":`...)
-	if out, err = d.appendConditions(out); err != nil {
-		return nil, err
-	}
-	out = append(out, `,"description":`...)
-	if out, err = d.description.AppendJSON(out); err != nil {
-		return nil, err
-	}
-	out = append(out, `,"scope":`...)
-	if out, err = d.scope.AppendJSON(out); err != nil {
-		return nil, err
-	}
-	return append(out, '}'), nil
-}
-
-// appendConditions writes the conditions with what each has by default.
-func (d definition) appendConditions(out []byte) ([]byte, error) {
 	list, err := d.conditions.Split()
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, '[')
-	for i, c := range list.Values {
-		if i > 0 {
-			out = append(out, ',')
-		}
+	conditions := document.NewCollection(document.List)
+	for _, c := range list.Values {
 		inside, err := c.Split()
 		if err != nil {
 			return nil, err
 		}
-		whole := &document.Parts{Names: slices.Clone(inside.Names), Values: slices.Clone(inside.Values)}
 		for name, usual := range map[string]string{"invert": "false", "multiple": `"any"`} {
-			if !slices.Contains(whole.Names, name) {
-				whole.Names, whole.Values = append(whole.Names, name), append(whole.Values, document.Checked([]byte(usual)))
+			if inside.Get(name) == nil {
+				inside = inside.With(name, []byte(usual))
 			}
 		}
-		if out, err = whole.AppendJSON(out); err != nil { // in the order of names
-			return nil, err
-		}
+		conditions.Add("", inside.JSON())
 	}
-	return append(out, ']'), nil
+	whole := document.NewCollection(document.Dict)
+	whole.Add("actions", d.actions.Raw())
+	whole.Add("conditions", conditions.JSON())
+	whole.Add("description", d.description.Raw())
+	whole.Add("scope", d.scope.Raw())
+	return document.Checked(whole.JSON()).Canonical()
 }
 
 // rule is a rule ready to be used.
@@ -213,12 +172,12 @@ func paramsOf(item *document.Value, reserved ...string) (params, error) {
 		return nil, err
 	}
 	p := make(params)
-	for i, name := range inside.Names {
+	for name, v := range inside.All() {
 		if slices.Contains(reserved, name) {
 			continue
 		}
-		p[name] = inside.Values[i]
-		if err := p[name].Settle(); err != nil {
+		p[name] = v
+		if err := v.Settle(); err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", document.Clip(name), err)
 		}
 	}
@@ -253,7 +212,13 @@ func (p params) check(required, optional []string, lax bool) error {
 }
 
 func compileConditions(list *document.Value) ([]condition, error) {
-	items, err := conditionsSchema().validate("conditions", list, maxConditions)
+	shape := schema{required: []string{"op", "field"}, properties: []property{
+		{name: "op", list: namesOf(operators[:], func(o operator) string { return o.name })},
+		{name: "field", kind: document.Text},
+		{name: "multiple", list: []string{"all", "any", "first"}},
+		{name: "invert", kind: document.Bool},
+	}}
+	items, err := shape.validate("conditions", list, maxConditions)
 	if err != nil {
 		return nil, err
 	}
@@ -304,8 +269,8 @@ func compileCondition(item *document.Value, room *int) (c condition, err error) 
 }
 
 // holds decides about the values of the condition's field.
-func (c condition) holds(ctx context.Context, r *run, in *document.Value) (bool, error) {
-	values, err := r.find(ctx, c.field, in)
+func (c condition) holds(ctx context.Context, r *run) (bool, error) {
+	values, err := r.find(ctx, c.field)
 	if err != nil {
 		return false, err
 	}

@@ -24,27 +24,12 @@ type property struct {
 	list []string      // of the texts that are allowed
 }
 
-// conditionsSchema is made when it is used: the registry names the operators.
-func conditionsSchema() schema {
-	names := make([]string, len(operators))
-	for i, o := range operators {
-		names[i] = o.name
+// namesOf lists the names in a registry.
+func namesOf[T any](registry []T, name func(T) string) (names []string) {
+	for _, one := range registry {
+		names = append(names, name(one))
 	}
-	return schema{required: []string{"op", "field"}, properties: []property{
-		{name: "op", list: names},
-		{name: "field", kind: document.Text},
-		{name: "multiple", list: []string{"all", "any", "first"}},
-		{name: "invert", kind: document.Bool},
-	}}
-}
-
-// actionsSchema is that of the actions.
-func actionsSchema() schema {
-	names := make([]string, len(actionKinds))
-	for i, a := range actionKinds {
-		names[i] = a.name
-	}
-	return schema{least: 1, required: []string{"action"}, properties: []property{{name: "action", list: names}}}
+	return names
 }
 
 // validate checks a list and returns its items. Its text is the first line of
