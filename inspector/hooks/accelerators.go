@@ -20,26 +20,20 @@ var _ inspector.After = accelerators{}
 
 // newAccelerators reads the file of known devices, once.
 func newAccelerators(conf config.Inspection) (inspector.Hook, error) {
-	path := conf.HookOptions.KnownAccelerators
-	if path == "" {
-		return accelerators{builtIn()}, nil
+	if path := conf.HookOptions.KnownAccelerators; path != "" {
+		known, err := readDevices(path)
+		if err != nil {
+			return nil, fmt.Errorf("inspection.accelerators.known_devices: %w", err)
+		}
+		return accelerators{known}, nil
 	}
-	known, err := readDevices(path)
-	if err != nil {
-		return nil, fmt.Errorf("inspection.accelerators.known_devices: %w", err)
-	}
-	return accelerators{known}, nil
-}
-
-// builtIn are the devices that the original knows.
-func builtIn() map[pciID]map[string]any {
-	known := make(map[pciID]map[string]any)
+	known := make(map[pciID]map[string]any) // what the original knows
 	for product, info := range map[string]string{"1eb8": "NVIDIA Corporation Tesla T4",
 		"1df6": "NVIDIA Corporation GV100GL"} {
 		known[pciID{"10de", product}] = map[string]any{"vendor_id": "10de", "device_id": product, "type": "GPU",
 			"device_info": info}
 	}
-	return known
+	return accelerators{known}, nil
 }
 
 // readDevices reads a file in the original's form: a list pci_devices whose

@@ -48,7 +48,11 @@ func TestAccelerators(t *testing.T) {
 	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	task := inspector.NewTask(parsed(t, `{"pci_devices": [{"vendor_id": "10de", "product_id": "1eb8", "bus": 5}]}`),
 		i.node, i)
-	wantProblem(t, accelerators{builtIn()}.After(t.Context(), task), "pci_devices[0].bus: expected text, got a number")
+	made, err := newAccelerators(defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProblem(t, made.(inspector.After).After(t.Context(), task), "pci_devices[0].bus: expected text, got a number")
 }
 
 // TestDatesOfAccelerators: a date is what was written.

@@ -12,7 +12,7 @@ import (
 // capabilities tells schedulers what a machine's CPU can do, and how it booted.
 type capabilities struct {
 	bootMode bool
-	flags    []capability // what each flag of the CPU is called
+	flags    []capability // what each flag of the CPU is called, in the order in which they are written
 }
 
 // capability is a name and a value among a node's capabilities.
@@ -58,7 +58,16 @@ func (h capabilities) After(ctx context.Context, t *inspector.Task) error {
 	if err != nil {
 		return err
 	}
-	return addCapabilities(ctx, t, append(found, h.ofFlags(flags)...))
+	there := make(map[string]bool, len(flags))
+	for _, flag := range flags {
+		there[flag.Text()] = true // what is no text means nothing
+	}
+	for _, f := range h.flags {
+		if there[f.name] {
+			found = append(found, capability{f.value, "true"})
+		}
+	}
+	return addCapabilities(ctx, t, found)
 }
 
 // bootMode is how the machine booted, if the ramdisk knows.
@@ -85,26 +94,6 @@ func bootMode(inventory object) ([]capability, error) {
 		return nil, document.Failed("%s.current_boot_mode: %s is no boot mode", where, clipped(document.ReprText(text)))
 	}
 	return []capability{{"boot_mode", text}}, nil
-}
-
-// ofFlags returns the capabilities of the flags that are there, in the
-// configured order. Flags that are no text mean nothing.
-func (h capabilities) ofFlags(flags []*document.Value) (found []capability) {
-	there := make(map[string]bool, len(h.flags))
-	for _, f := range h.flags {
-		there[f.name] = false
-	}
-	for _, flag := range flags {
-		if _, wanted := there[flag.Text()]; wanted {
-			there[flag.Text()] = true
-		}
-	}
-	for _, f := range h.flags {
-		if there[f.name] {
-			found = append(found, capability{f.value, "true"})
-		}
-	}
-	return found
 }
 
 // addCapabilities sets capabilities of the node, regardless of overwrite_existing.

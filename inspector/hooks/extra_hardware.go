@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -142,34 +141,22 @@ func (b *branch) child(name string) *branch {
 	return child
 }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON implements json.Marshaler, three levels deep.
 func (b *branch) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	err := b.write(&out)
-	return out.Bytes(), err
-}
-
-// write goes three levels deep.
-func (b *branch) write(out *bytes.Buffer) error {
 	if b.leaf != nil {
-		out.Write(b.leaf)
-		return nil
+		return b.leaf, nil
 	}
-	out.WriteByte('{')
-	for i, name := range b.names {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		raw, err := json.Marshal(name)
+	out := document.NewCollection(document.Dict)
+	for _, name := range b.names {
+		quoted, err := json.Marshal(name) // with escapes for HTML
 		if err != nil {
-			return fmt.Errorf("%q: %w", name, err)
+			return nil, fmt.Errorf("%q: %w", name, err)
 		}
-		out.Write(raw)
-		out.WriteByte(':')
-		if err := b.children[name].write(out); err != nil {
-			return err
+		value, err := b.children[name].MarshalJSON()
+		if err != nil {
+			return nil, err
 		}
+		out.AddQuoted(quoted, value)
 	}
-	out.WriteByte('}')
-	return nil
+	return out.JSON(), nil
 }

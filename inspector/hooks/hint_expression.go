@@ -141,26 +141,16 @@ func urlQuoted(text string) string {
 // holdsText compares a normalized attribute. An error says that the hint cannot
 // be compared with it.
 func (c comparison) holdsText(have string) (bool, error) {
-	want := c.values[0]
 	switch c.op {
-	case "s==":
-		return have == want, nil
-	case "s!=":
-		return have != want, nil
-	case "s<":
-		return have < want, nil
-	case "s<=":
-		return have <= want, nil
-	case "s>":
-		return have > want, nil
-	case "s>=":
-		return have >= want, nil
 	case "<in>":
-		return strings.Contains(have, want), nil
+		return strings.Contains(have, c.values[0]), nil
 	case opOr:
 		return slices.Contains(c.values, have), nil
 	case opAllIn:
 		return false, c.notComparable("a list")
+	}
+	if sign, ofText := strings.CutPrefix(c.op, "s"); ofText {
+		return holds(sign, have, c.values[0]), nil
 	}
 	number, err := document.ParseFloat(have)
 	if err != nil {
@@ -189,24 +179,26 @@ func (c comparison) notComparable(with string) error {
 	return fmt.Errorf("the operator %s compares with %s, which this attribute of a disk is not", c.op, with)
 }
 
-// compare is the operators on numbers. A single = means at least.
+// compare is the operators on numbers.
 func (c comparison) compare(have float64) (bool, error) {
 	want, err := document.ParseFloat(c.values[0])
-	if err != nil {
-		return false, err
-	}
-	switch c.op {
+	return err == nil && holds(c.op, have, want), err
+}
+
+// holds compares two texts or numbers. A single = means at least.
+func holds[T string | float64](sign string, have, want T) bool {
+	switch sign {
 	case "==":
-		return have == want, nil
+		return have == want
 	case "!=":
-		return have != want, nil
+		return have != want
 	case ">":
-		return have > want, nil
+		return have > want
 	case "<":
-		return have < want, nil
+		return have < want
 	case "<=":
-		return have <= want, nil
+		return have <= want
 	default: // = and >=
-		return have >= want, nil
+		return have >= want
 	}
 }

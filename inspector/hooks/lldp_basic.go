@@ -88,8 +88,8 @@ func noteChosen(d *document.Document, all object, facts map[string]*lldp.Facts) 
 		return err
 	}
 	same := make(map[string]*lldp.Facts)
-	for i, name := range chosen.members.Names {
-		if said, told := facts[name]; told && bytes.Equal(chosen.members.Values[i].Raw(), all.members.Get(name).Raw()) {
+	for name, v := range chosen.members.All() {
+		if said, told := facts[name]; told && bytes.Equal(v.Raw(), all.members.Get(name).Raw()) {
 			same[name] = said
 		}
 	}

@@ -1,12 +1,10 @@
 package hooks
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/trivet-ha/trivet/inspector/ironic"
 
@@ -52,15 +50,6 @@ func (n nic) port(node string) ironic.Port {
 // an object by name.
 type nics []nic
 
-// with adds an interface, in the place of one with the same name.
-func (l nics) with(n nic) nics {
-	if i := slices.IndexFunc(l, func(old nic) bool { return old.name == n.name }); i >= 0 {
-		l[i] = n
-		return l
-	}
-	return append(l, n)
-}
-
 func (l nics) macs() []string {
 	macs := make([]string, len(l))
 	for i, n := range l {
@@ -79,54 +68,18 @@ func (l nics) byMAC() map[string]nic {
 	return out
 }
 
-// python writes the interfaces as the original's messages do.
-func (l nics) python() string {
-	none := func(text *string) string {
-		if text == nil {
-			return "None"
-		}
-		return document.ReprText(*text)
-	}
-	var out strings.Builder
-	for i, n := range l {
-		if out.Len() > maxText {
-			break // the caller shows no more
-		}
-		if i > 0 {
-			out.WriteString(", ")
-		}
-		pxe := "False"
-		if n.PXE {
-			pxe = "True"
-		}
-		fmt.Fprintf(&out, "%s: {'ip': %s, 'mac': %s, 'client_id': %s, 'pxe': %s}", document.ReprText(n.name), none(n.IP),
-			document.ReprText(n.MAC), none(n.Client), pxe)
-	}
-	return "{" + out.String() + "}"
-}
-
 // MarshalJSON implements json.Marshaler.
 func (l nics) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, n := range l {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		name, err := json.Marshal(n.name)
-		if err != nil {
+	out := document.NewCollection(document.Dict)
+	for _, n := range l {
+		name, err := json.Marshal(n.name) // with escapes for HTML
+		data, wrong := json.Marshal(n.nicData)
+		if err = errors.Join(err, wrong); err != nil {
 			return nil, fmt.Errorf("interface %q: %w", n.name, err)
 		}
-		data, err := json.Marshal(n.nicData)
-		if err != nil {
-			return nil, fmt.Errorf("interface %q: %w", n.name, err)
-		}
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(data)
+		out.AddQuoted(name, data)
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return out.JSON(), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -135,12 +88,13 @@ func (l *nics) UnmarshalJSON(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	*l = make(nics, len(members.Names))
-	for i, name := range members.Names {
-		(*l)[i].name = name
-		if err := json.Unmarshal(members.Values[i].Raw(), &(*l)[i].nicData); err != nil {
+	*l = nil
+	for name, v := range members.All() {
+		n := nic{name: name}
+		if err := json.Unmarshal(v.Raw(), &n.nicData); err != nil {
 			return fmt.Errorf("interface %q: %w", name, err)
 		}
+		*l = append(*l, n)
 	}
 	return nil
 }

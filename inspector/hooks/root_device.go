@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,26 +27,24 @@ const (
 // gibibyte is the unit of size hints and of local_gb.
 const gibibyte = 1 << 30
 
-// parseHints reads what an operator wrote into a node's properties. The texts
+// hintsOf reads hints as an operator wrote them into a node's properties. The texts
 // are Ironic's, which refuses the same hints with them when the node is
 // deployed.
-func parseHints(written map[string]any) (hints, error) {
+func hintsOf(properties any) (hints, error) {
+	written, ok := properties.(map[string]any)
+	if !ok || len(written) == 0 {
+		return nil, document.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`,
+			clipped(python(document.Repr, properties)))
+	}
 	// In the order of Ironic's message. Those that have no constant above are text.
 	known := []string{hintSize, "model", "wwn", "serial", "vendor", "wwn_with_extension", "wwn_vendor_extension", "name",
 		hintRotational, "hctl", "by_path"}
-	var unknown, names []string
-	for name := range written {
-		if slices.Contains(known, name) {
-			names = append(names, name)
-		} else {
-			unknown = append(unknown, name)
-		}
-	}
-	if slices.Sort(unknown); len(unknown) > 0 {
+	names := slices.Sorted(maps.Keys(written))
+	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
+	if len(unknown) > 0 {
 		return nil, document.Failed(`The hints "%s" are invalid. Valid hints are: "%s"`, clipped(strings.Join(unknown, ", ")),
 			strings.Join(known, ", "))
 	}
-	slices.Sort(names)
 	var parsed hints
 	for _, name := range names {
 		h, err := parseHint(name, written[name])

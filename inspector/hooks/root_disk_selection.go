@@ -136,16 +136,6 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 	return t.Data.Set("root_disk", disk.value.Raw())
 }
 
-// hintsOf reads hints as they are written in a node's properties.
-func hintsOf(written any) (hints, error) {
-	fields, ok := written.(map[string]any)
-	if !ok || len(fields) == 0 {
-		return nil, document.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`,
-			clipped(python(document.Repr, written)))
-	}
-	return parseHints(fields)
-}
-
 // withoutSkipped returns the disks that fit none of several hints. Disks that
 // share the name of one that does go with it: a name is all that others know a
 // disk by.

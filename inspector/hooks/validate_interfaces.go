@@ -89,7 +89,7 @@ func (h validateInterfaces) interfaces(d *document.Document, inventory object) (
 	}
 	chosen = h.choose(all, boot != "")
 	if len(chosen) == 0 {
-		return nil, nil, document.Failed("No suitable interfaces found in %s", clipped(all.python()))
+		return nil, nil, document.Failed("No suitable interfaces found in %s", clipped(python(document.Repr, all)))
 	}
 	return all, chosen, nil
 }
@@ -128,8 +128,12 @@ func readInterfaces(inventory object, boot string) (nics, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			all = all.with(n)
+		switch i := slices.IndexFunc(all, func(old nic) bool { return old.name == n.name }); {
+		case !ok:
+		case i >= 0:
+			all[i] = n
+		default:
+			all = append(all, n)
 		}
 	}
 	return all, nil
