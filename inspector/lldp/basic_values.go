@@ -24,42 +24,23 @@ const (
 	formAddress // a family and an address
 )
 
-// chassisForm tells the form of a chassis ID (802.1AB, table 8-2).
-func chassisForm(subtype byte) form {
-	switch subtype {
-	case 1, 2, 3, 6, 7: // chassis component, interface alias, port component, interface name, local
-		return formText
-	case 4:
-		return formMAC
-	case 5:
-		return formAddress
-	default:
-		return formUnknown
-	}
-}
+// Forms of a chassis ID by subtype (802.1AB, table 8-2), and of a port ID (table 8-3). An agent's
+// circuit ID, subtype 6 of a port's, is bytes without a form.
+var (
+	// chassis component, interface alias, port component, MAC, address, interface name, local
+	chassisForms = map[byte]form{1: formText, 2: formText, 3: formText, 4: formMAC, 5: formAddress, 6: formText,
+		7: formText}
+	// interface alias, port component, MAC, address, interface name, local
+	portForms = map[byte]form{1: formText, 2: formText, 3: formMAC, 4: formAddress, 5: formText, 7: formText}
+)
 
-// portForm tells the form of a port ID (802.1AB, table 8-3). An agent's circuit
-// ID (6) is bytes without a form.
-func portForm(subtype byte) form {
-	switch subtype {
-	case 1, 2, 5, 7: // interface alias, port component, interface name, local
-		return formText
-	case 3:
-		return formMAC
-	case 4:
-		return formAddress
-	default:
-		return formUnknown
-	}
-}
-
-func (f *Facts) identifier(name string, value []byte, formOf func(subtype byte) form) error {
+func (f *Facts) identifier(name string, value []byte, forms map[byte]form) error {
 	if len(value) == 0 {
 		return errShort
 	}
 	var text string
 	var err error
-	switch formOf(value[0]) {
+	switch forms[value[0]] {
 	case formText:
 		text, err = textOf(value[1:])
 	case formMAC:
@@ -105,17 +86,9 @@ const (
 // addressOf writes the address at the beginning of value. What follows it is
 // not looked at, as in the original: some switches pad.
 func addressOf(family byte, value []byte) (string, error) {
-	size := 0
-	switch family {
-	case familyIPv4:
-		size = 4
-	case familyMAC:
-		size = 6
-	case familyIPv6:
-		size = 16
-	}
+	size, known := map[byte]int{familyIPv4: 4, familyMAC: 6, familyIPv6: 16}[family]
 	switch {
-	case size == 0:
+	case !known:
 		return "", fmt.Errorf("addresses of family %d are unknown", family)
 	case len(value) < size:
 		return "", errShort

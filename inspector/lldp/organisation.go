@@ -7,59 +7,42 @@ import (
 	"fmt"
 )
 
+// The identifiers of IEEE 802.1 (802.1Q, table D-1) and IEEE 802.3 (802.3, table 79-1), with room
+// for a subtype.
+const (
+	dot1 = 0x0080c200
+	dot3 = 0x00120f00
+)
+
 // organisation reads a TLV whose meaning an organisation lays down. Those that
 // are not read here are passed over.
-func (f *Facts) organisation(value []byte) error {
+func (f *Facts) organisation(value []byte) (err error) {
 	if len(value) < 4 {
 		return errShort
 	}
-	subtype, rest := value[3], value[4:]
-	var err error
-	switch [3]byte(value) {
-	case [3]byte{0x00, 0x80, 0xc2}:
-		err = f.dot1(subtype, rest)
-	case [3]byte{0x00, 0x12, 0x0f}:
-		err = f.dot3(subtype, rest)
+	rest := value[4:]
+	switch binary.BigEndian.Uint32(value) {
+	case dot1 + 1:
+		err = f.number(PortVLAN, rest)
+	case dot1 + 2:
+		err = f.protocolVLAN(rest)
+	case dot1 + 3:
+		err = f.vlan(rest)
+	case dot1 + 4:
+		err = f.protocol(rest)
+	case dot1 + 6:
+		err = f.number("switch_port_management_vlan_id", rest)
+	case dot1 + 7, dot3 + 3: // it has moved to 802.1, but switches still say it there
+		err = f.aggregation(rest)
+	case dot3 + 1:
+		err = f.physical(rest)
+	case dot3 + 4:
+		err = f.number("switch_port_mtu", rest)
 	}
 	if err != nil {
-		return fmt.Errorf("%x subtype %d: %w", value[:3], subtype, err)
+		return fmt.Errorf("%x subtype %d: %w", value[:3], value[3], err)
 	}
 	return nil
-}
-
-// dot1 reads TLVs of IEEE 802.1 (802.1Q, table D-1).
-func (f *Facts) dot1(subtype byte, value []byte) error {
-	switch subtype {
-	case 1:
-		return f.number(PortVLAN, value)
-	case 2:
-		return f.protocolVLAN(value)
-	case 3:
-		return f.vlan(value)
-	case 4:
-		return f.protocol(value)
-	case 6:
-		return f.number("switch_port_management_vlan_id", value)
-	case 7:
-		return f.aggregation(value)
-	default:
-		return nil
-	}
-}
-
-// dot3 reads TLVs of IEEE 802.3 (802.3, table 79-1). Aggregation has moved to
-// 802.1, but switches still say it here.
-func (f *Facts) dot3(subtype byte, value []byte) error {
-	switch subtype {
-	case 1:
-		return f.physical(value)
-	case 3:
-		return f.aggregation(value)
-	case 4:
-		return f.number("switch_port_mtu", value)
-	default:
-		return nil
-	}
 }
 
 // number reads the 16 bits at the beginning.

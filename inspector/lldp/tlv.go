@@ -25,35 +25,30 @@ const (
 // counts; lists grow. Types that mean nothing here are passed over. The error
 // says why a TLV is of no use; then nothing of it was added. The value is not
 // kept.
-func (f *Facts) Add(kind byte, value []byte) error {
+func (f *Facts) Add(kind byte, value []byte) (err error) {
 	if len(value) > maxValue {
 		return fmt.Errorf("TLV %d: %d bytes are more than the %d of a TLV", kind, len(value), maxValue)
 	}
-	if err := f.readTLV(kind, value); err != nil {
+	switch kind {
+	case TypeChassisID:
+		err = f.identifier(ChassisID, value, chassisForms)
+	case TypePortID:
+		err = f.identifier(PortID, value, portForms)
+	case typePortDescription:
+		err = f.text("switch_port_description", value)
+	case typeSystemName:
+		err = f.text(SystemName, value)
+	case typeSystemDescription:
+		err = f.text("switch_system_description", value)
+	case typeCapabilities:
+		err = f.capabilities(value)
+	case typeManagementAddress:
+		err = f.managementAddress(value)
+	case typeOrganisation:
+		err = f.organisation(value)
+	}
+	if err != nil {
 		return fmt.Errorf("TLV %d: %w", kind, err)
 	}
 	return nil
-}
-
-func (f *Facts) readTLV(kind byte, value []byte) error {
-	switch kind {
-	case TypeChassisID:
-		return f.identifier(ChassisID, value, chassisForm)
-	case TypePortID:
-		return f.identifier(PortID, value, portForm)
-	case typePortDescription:
-		return f.text("switch_port_description", value)
-	case typeSystemName:
-		return f.text(SystemName, value)
-	case typeSystemDescription:
-		return f.text("switch_system_description", value)
-	case typeCapabilities:
-		return f.capabilities(value)
-	case typeManagementAddress:
-		return f.managementAddress(value)
-	case typeOrganisation:
-		return f.organisation(value)
-	default:
-		return nil
-	}
 }
