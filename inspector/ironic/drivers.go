@@ -22,8 +22,10 @@ func (l *line) driverJudged(ctx context.Context, err error) error {
 	if !ok || !noConductor(e.Status, e.Message) {
 		return err
 	}
-	driver, group, ok := driverIn(e.Message)
-	if !ok {
+	_, rest, _ := strings.Cut(e.Message, "which supports driver ")
+	driver, rest, found := strings.Cut(rest, ` for conductor group "`)
+	group, _, closed := strings.Cut(rest, `"`)
+	if !found || !closed {
 		return err
 	}
 	drivers, known := l.drivers(ctx, group)
@@ -36,14 +38,6 @@ func (l *line) driverJudged(ctx context.Context, err error) error {
 	}
 	said += ", also none that is down; it has: " + cmp.Or(strings.Join(drivers, ", "), "none")
 	return &Error{Call: e.Call, Status: e.Status, Own: e.Own, Message: cut(said), Err: ErrNoDriver}
-}
-
-// driverIn finds the driver and the conductor group that Ironic lacks a conductor of.
-func driverIn(said string) (driver, group string, ok bool) {
-	_, rest, _ := strings.Cut(said, "which supports driver ")
-	driver, rest, found := strings.Cut(rest, ` for conductor group "`)
-	group, _, closed := strings.Cut(rest, `"`)
-	return driver, group, found && closed
 }
 
 // drivers lists the drivers of the conductors of a group, in order. It is not known if Ironic shows no

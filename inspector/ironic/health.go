@@ -81,20 +81,16 @@ func (h *Health) Check(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return h.Err() // the question was withdrawn, not answered
 	}
-	if err == nil {
-		h.hear(began)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", h.says.lost, err)
 	}
-	h.keepAnswer(err)
+	switch changed, away := h.keepAnswer(began, err); {
+	case changed && err == nil:
+		h.log.Info(h.says.back, "after", away.Round(time.Second))
+	case changed:
+		h.log.Warn(h.says.away, "err", err)
+	}
 	return h.Err()
-}
-
-// hear notes that a question was answered.
-func (h *Health) hear(asked time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if asked.After(h.heard) {
-		h.heard = asked
-	}
 }
 
 // Singled reports whether Ironic is there and fails at one thing: a call of what
@@ -135,26 +131,15 @@ func (h *Health) isDoubted() bool {
 // unreachable is what status, readyz and the page say; people search for it.
 const unreachable = "Ironic cannot be reached from this peer"
 
-// keepAnswer keeps the answer and logs a change.
-func (h *Health) keepAnswer(err error) {
-	if err != nil {
-		err = fmt.Errorf("%s: %w", h.says.lost, err)
-	}
-	changed, away := h.set(err)
-	switch {
-	case changed && err == nil:
-		h.log.Info(h.says.back, "after", away.Round(time.Second))
-	case changed:
-		h.log.Warn(h.says.away, "err", err)
-	}
-}
-
-// set returns whether the answer is another one, and for how long the last one
-// held.
-func (h *Health) set(err error) (changed bool, held time.Duration) {
+// keepAnswer returns whether the answer to a question is another one, and for how long the
+// last one held.
+func (h *Health) keepAnswer(asked time.Time, err error) (changed bool, held time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = true
+	if err == nil && asked.After(h.heard) {
+		h.heard = asked
+	}
 	if (err == nil) == (h.err == nil) {
 		return false, 0
 	}

@@ -18,13 +18,6 @@ const (
 // is in one of the three.
 var inspectStates = [...]string{Inspecting, InspectWait, Inspecting}
 
-// inspectedNode is a node in one of these states.
-type inspectedNode struct {
-	UUID      string `json:"uuid"`
-	Interface string `json:"inspect_interface"`
-	Provision string `json:"provision_state"`
-}
-
 // Inspected lists the nodes that Ironic inspects by one of the inspect interfaces
 // named: all of them, or an error. A node that goes from one state to the other
 // meanwhile is there once, and none is that Ironic lists in another state.
@@ -33,12 +26,11 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 	seen := make(map[string]bool)
 	for _, state := range inspectStates {
 		path := "nodes?provision_state=" + url.QueryEscape(state) + "&fields=uuid,inspect_interface,provision_state"
-		listed, err := listNodes(ctx, c.now.Load(), path, func(n inspectedNode) string { return n.UUID })
+		listed, err := c.now.Load().listNodes(ctx, path)
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range listed {
-			n.UUID = canonical(n.UUID)
 			inspected := slices.Contains(inspectStates[:], n.Provision) && slices.Contains(interfaces, n.Interface)
 			if inspected && !seen[n.UUID] {
 				nodes = append(nodes, n.UUID)

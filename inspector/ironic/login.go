@@ -122,7 +122,11 @@ type viaKeystone struct {
 }
 
 func (k viaKeystone) logIn(ctx context.Context) (*session, error) {
-	grant, err := k.account().LogIn(ctx, k.transport)
+	at := k.conf.Keystone
+	grant, err := keystone.Account{
+		URL: at.AuthURL, User: k.conf.Username, UserDomain: at.UserDomain,
+		Project: at.Project, ProjectDomain: at.ProjectDomain, Password: k.password,
+	}.LogIn(ctx, k.transport)
 	if err != nil {
 		return nil, fromKeystone(k.conf.Login(), err)
 	}
@@ -132,20 +136,12 @@ func (k viaKeystone) logIn(ctx context.Context) (*session, error) {
 		if err != nil {
 			return nil, garbled(grant.Call, "Keystone's catalogue cannot be read: %v", err)
 		}
-		if endpoint, err = locate(catalogue, k.conf.Keystone.Region); err != nil {
+		if endpoint, err = locate(catalogue, at.Region); err != nil {
 			return nil, garbled(grant.Call, "%v", err)
 		}
 	}
 	fresh := &gophercloud.ProviderClient{TokenID: grant.Token}
 	return newSession(&gophercloud.ServiceClient{ProviderClient: fresh, Endpoint: endpoint}), nil
-}
-
-func (k viaKeystone) account() keystone.Account {
-	at := k.conf.Keystone
-	return keystone.Account{
-		URL: at.AuthURL, User: k.conf.Username, UserDomain: at.UserDomain,
-		Project: at.Project, ProjectDomain: at.ProjectDomain, Password: k.password,
-	}
 }
 
 // fromKeystone makes of a login that failed what callers of Ironic meet: the call that it was for

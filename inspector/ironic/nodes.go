@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -111,49 +110,46 @@ func fieldOf(n *Node, name []byte) any {
 }
 
 // NodeIDs implements periodic.Ironic.
-func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
-	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid", nodeID)
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
+func (c *Client) NodeIDs(ctx context.Context) (ids []string, err error) {
+	nodes, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid")
 	for _, n := range nodes {
-		ids = append(ids, canonical(n.UUID))
+		ids = append(ids, n.UUID)
 	}
-	return ids, nil
+	return ids, err
 }
 
 // NodeNames implements accept.NameClient.
 func (c *Client) NodeNames(ctx context.Context) ([]NodeName, error) {
-	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid,name", nodeID)
-	if err != nil {
-		return nil, err
-	}
+	nodes, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid,name")
 	names := make([]NodeName, len(nodes))
 	for i, n := range nodes {
-		names[i] = NodeName{UUID: canonical(n.UUID), Name: n.Name}
+		names[i] = NodeName{UUID: n.UUID, Name: n.Name}
 	}
-	return names, nil
+	return names, err
 }
 
 // NodesWithBMC implements identify.Ironic.
-func (c *Client) NodesWithBMC(ctx context.Context) ([]Node, error) {
-	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid,provision_state,driver_info", nodeID)
-	for i := range nodes {
-		nodes[i].UUID = canonical(nodes[i].UUID)
+func (c *Client) NodesWithBMC(ctx context.Context) (nodes []Node, err error) {
+	listed, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid,provision_state,driver_info")
+	for _, n := range listed {
+		nodes = append(nodes, n.Node)
 	}
 	return nodes, err
 }
 
-func nodeID(n Node) string { return n.UUID }
+// listedNode is a node in a list, with what the list was asked for, and as records have its UUID.
+type listedNode struct {
+	Node
+	Interface string `json:"inspect_interface"`
+}
 
 // listNodes lists the nodes that path asks for, all of them or an error.
-func listNodes[N any](ctx context.Context, l *line, path string, id func(N) string) ([]N, error) {
+func (l *line) listNodes(ctx context.Context, path string) ([]listedNode, error) {
 	k := call{method: http.MethodGet, path: path, limit: maxPage}
-	return pages(ctx, l, k, func(raw []byte) (nodes []N, next string, err error) {
+	return pages(ctx, l, k, func(raw []byte) (nodes []listedNode, next string, err error) {
 		var page struct {
-			Nodes *[]N   `json:"nodes"`
-			Next  string `json:"next"`
+			Nodes *[]listedNode `json:"nodes"`
+			Next  string        `json:"next"`
 		}
 		if err := decode(k, raw, &page); err != nil {
 			return nil, "", err
@@ -161,8 +157,11 @@ func listNodes[N any](ctx context.Context, l *line, path string, id func(N) stri
 		if page.Nodes == nil {
 			return nil, "", garbled(k.name(), "Ironic's answer has no list of nodes")
 		}
-		if slices.ContainsFunc(*page.Nodes, func(n N) bool { return id(n) == "" }) {
-			return nil, "", garbled(k.name(), "Ironic's list has a node without a uuid")
+		for i, n := range *page.Nodes {
+			if n.UUID == "" {
+				return nil, "", garbled(k.name(), "Ironic's list has a node without a uuid")
+			}
+			(*page.Nodes)[i].UUID = canonical(n.UUID)
 		}
 		return *page.Nodes, page.Next, nil
 	})
@@ -204,19 +203,25 @@ func (l *line) ask(ctx context.Context, node, rest string) (k call, raw []byte, 
 	return k, raw, err
 }
 
+// tell decodes what rest names of a node.
+func (l *line) tell(ctx context.Context, node, rest string, into any) (call, error) {
+	k, raw, err := l.ask(ctx, node, rest)
+	if err == nil {
+		err = decode(k, raw, into)
+	}
+	return k, err
+}
+
 // PowerValid implements accept.Ironic.
 func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason string, err error) {
-	k, raw, err := c.now.Load().ask(ctx, node, "/validate")
-	if err != nil {
-		return false, "", err
-	}
 	var answer struct {
 		Power *struct {
 			Result bool            `json:"result"` // null where the driver has no such interface
 			Reason json.RawMessage `json:"reason"`
 		} `json:"power"`
 	}
-	if err := decode(k, raw, &answer); err != nil {
+	k, err := c.now.Load().tell(ctx, node, "/validate", &answer)
+	if err != nil {
 		return false, "", err
 	}
 	if answer.Power == nil {
@@ -247,24 +252,18 @@ func powerReason(raw json.RawMessage) (string, error) {
 
 // SetBootDevice implements work.Machines.
 func (c *Client) SetBootDevice(ctx context.Context, node, device string, persistent bool) error {
-	body := struct {
-		Device     string `json:"boot_device"`
-		Persistent bool   `json:"persistent"`
-	}{device, persistent}
+	body := map[string]any{"boot_device": device, "persistent": persistent}
 	return c.now.Load().put(ctx, node, "/management/boot_device", false, body)
 }
 
 // SetPower implements work.Machines. A reset that Ironic may have carried out is not repeated:
 // the machine would boot a second time, and may have used up a boot device that is for one boot.
 func (c *Client) SetPower(ctx context.Context, node, target string) error {
-	body := struct {
-		Target string `json:"target"`
-	}{target}
-	return c.now.Load().put(ctx, node, "/states/power", target == PowerReboot, body,
+	return c.now.Load().put(ctx, node, "/states/power", target == PowerReboot, map[string]any{"target": target},
 		meaning{http.StatusConflict, "Failed to set node power state", ErrStaysOn})
 }
 
-func (l *line) put(ctx context.Context, node, rest string, once bool, body any, means ...meaning) error {
+func (l *line) put(ctx context.Context, node, rest string, once bool, body map[string]any, means ...meaning) error {
 	k, err := nodeCall(http.MethodPut, node, rest)
 	if err != nil {
 		return err

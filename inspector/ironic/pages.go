@@ -28,22 +28,15 @@ func pages[T any](ctx context.Context, l *line, k call, read func(raw []byte) ([
 		if err == nil {
 			return items, nil
 		}
-		if gone = markerGone(n, err); gone == nil {
+		// Only if Ironic has the last item of the page before no more; a node whose ports are listed is no such item.
+		e, ok := errors.AsType[*Error](err)
+		if n == 0 || !ok || e.Status != http.StatusNotFound || Unjudged(err) || errors.Is(err, ErrNoNode) {
 			return nil, err
 		}
+		gone = e
 	}
 	return nil, &Error{Call: gone.Call, Status: http.StatusServiceUnavailable, Own: true,
 		Message: "Ironic's list changed each time that it was read: " + gone.Message}
-}
-
-// markerGone returns the error if it says that Ironic has the last item of the page before no more.
-// n pages were read; a node whose ports are listed is no such item.
-func markerGone(n int, err error) *Error {
-	e, ok := errors.AsType[*Error](err)
-	if n == 0 || !ok || e.Status != http.StatusNotFound || Unjudged(err) || errors.Is(err, ErrNoNode) {
-		return nil
-	}
-	return e
 }
 
 // pagesOnce returns the items of a list, and how many pages of it were read.

@@ -37,17 +37,14 @@ func nodeAt(ctx context.Context, c *Client, mac string) (uuid string, found bool
 // about it ("" for nothing), and its last trouble with the node. Ironic asks the
 // machine itself only before it switches it, and now and then.
 func (c *Client) PowerState(ctx context.Context, node string) (state, doing, trouble string, err error) {
-	k, raw, err := c.now.Load().ask(ctx, node, "?fields=power_state,target_power_state,reservation,last_error")
-	if err != nil {
-		return "", "", "", err
-	}
 	var answer struct {
 		State  *string `json:"power_state"` // null until Ironic has asked the machine
 		Target string  `json:"target_power_state"`
 		Holder string  `json:"reservation"`
 		Error  string  `json:"last_error"`
 	}
-	if err := decode(k, raw, &answer); err != nil {
+	const fields = "?fields=power_state,target_power_state,reservation,last_error"
+	if _, err := c.now.Load().tell(ctx, node, fields, &answer); err != nil {
 		return "", "", "", err
 	}
 	if answer.State != nil {

@@ -187,7 +187,13 @@ func Busy(err error) bool {
 	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && e.Own:
 		return true
 	case e.Status == http.StatusInternalServerError:
-		return slices.ContainsFunc(innerFailures(), func(said string) bool { return strings.Contains(e.Message, said) })
+		// Of its database, or of the way from its API to a conductor: no BMC's failure has these words.
+		inner := []string{
+			"OperationalError", "database is locked", "QueuePool limit", // of a database that fails over, or is locked
+			"Unable to establish connection to http", // of json-rpc: a conductor has died, or is just restarted
+			"Unable to connect to AMQP server",
+		}
+		return slices.ContainsFunc(inner, func(said string) bool { return strings.Contains(e.Message, said) })
 	}
 	return noConductor(e.Status, e.Message)
 }
@@ -196,16 +202,6 @@ func Busy(err error) bool {
 // database did.
 func failedInside(e *Error) bool {
 	return e.Status == http.StatusInternalServerError && !errors.Is(e, ErrNotSent)
-}
-
-// innerFailures are words by which a 500 of Ironic is of its database, or of the way from its API to a
-// conductor: no BMC's failure has them.
-func innerFailures() []string {
-	return []string{
-		"OperationalError", "database is locked", "QueuePool limit", // of a database that fails over, or is locked
-		"Unable to establish connection to http", // of json-rpc: a conductor has died, or is just restarted
-		"Unable to connect to AMQP server",
-	}
 }
 
 // later reports whether an answer says that nothing was done, and that it may be soon: there is too
