@@ -92,19 +92,15 @@ func (s *Service) accept(ctx context.Context, c inspector.Callback) (queued intr
 			return queued, nil
 		}
 	}
-	res, err := s.o.Do.Do(ctx, "",
+	res, err := inspector.Commit(ctx, s.o.Do,
 		introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess, Document: c.Packed})
-	if err != nil {
-		return queued, err
-	}
-	switch res.Code {
-	case fsm.OK:
-		return queued, res.Decode(&queued)
-	case fsm.NotFound: // deleted since it was looked up
+	switch {
+	case errors.Is(err, fsm.NotFound): // deleted since it was looked up
 		return queued, inspector.Refuse(http.StatusBadRequest, inspector.FailuresHead+lookUpLine+"%s", res.Message)
-	default:
-		return queued, illegal(res.Err())
+	case err != nil:
+		return queued, illegal(err)
 	}
+	return queued, res.Decode(&queued)
 }
 
 // delivered waits for the end of a callback and returns what it was answered.
@@ -141,17 +137,14 @@ func answerOf(v fsm.View, node string, document blobs.Hash) (introspection.Answe
 // the introspection first, or it was started again.
 func overtaken(v fsm.View, node string) error {
 	rec, ok := v.Record(node)
-	switch {
-	case !ok:
+	if !ok {
 		return inspector.Refuse(http.StatusBadRequest, inspector.FailuresHead+lookUpLine+"Could not find node %s in cache",
 			node)
-	case rec.State == introspection.NodeError:
-		return inspector.Refuse(http.StatusBadRequest, "Node processing already finished with error: %s", rec.Error)
-	case rec.State == introspection.NodeAborting:
-		return inspector.Refuse(http.StatusBadRequest, "Node processing already finished with error: Canceled by operator")
-	case rec.State == introspection.NodeFinished:
-		return inspector.Refuse(http.StatusBadRequest, "Node processing already finished with error: None")
-	default:
+	}
+	why, over := map[introspection.NodeState]string{introspection.NodeError: rec.Error,
+		introspection.NodeAborting: "Canceled by operator", introspection.NodeFinished: "None"}[rec.State]
+	if !over {
 		return inspector.Refuse(http.StatusBadRequest, "The introspection of node %s was started again meanwhile", node)
 	}
+	return inspector.Refuse(http.StatusBadRequest, "Node processing already finished with error: %s", why)
 }

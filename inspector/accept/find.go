@@ -170,23 +170,16 @@ func (f *finder) record(ctx context.Context, v fsm.View, start introspection.Sta
 		return err
 	}
 	if rec, there := v.Record(start.Node); there && !rec.State.Active() {
-		res, err := f.o.Do.Do(ctx, "", introspection.DeleteNode{Node: start.Node})
-		if err != nil {
-			return err
-		}
-		if res.Code == fsm.Conflict || res.Code == fsm.NotFound {
+		_, err := inspector.Commit(ctx, f.o.Do, introspection.DeleteNode{Node: start.Node})
+		switch {
+		case errors.Is(err, fsm.Conflict), errors.Is(err, fsm.NotFound):
 			return errStale
-		}
-		if err := res.Err(); err != nil {
+		case err != nil:
 			return err
 		}
 	}
-	res, err := f.o.Do.Do(ctx, "", start)
-	if err != nil {
+	if _, err := inspector.Commit(ctx, f.o.Do, start); !errors.Is(err, fsm.IllegalTransition) {
 		return err
-	}
-	if res.Code != fsm.IllegalTransition {
-		return res.Err()
 	}
 	now, err := inspector.ReadView(ctx, f.o.Log, inspector.Linearizable)
 	if err != nil {

@@ -84,6 +84,6 @@ func (l *logIntake) notePlace(ctx context.Context, node, path string) error {
 	if !ok || v.Admits(note) != nil { // an older peer could not read it
 		return nil
 	}
-	res, err := l.o.Do.Do(ctx, "", note)
-	return errors.Join(err, res.Err())
+	_, err := inspector.Commit(ctx, l.o.Do, note)
+	return err
 }

@@ -26,27 +26,30 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 		return err
 	}
 	if document.IsZero() {
-		if err := s.checkStored(ctx, node); err != nil {
+		if !s.o.Live.Config().StoreData {
+			return inspector.Refuse(http.StatusBadRequest,
+				"Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this.")
+		}
+		v, err := inspector.ReadView(ctx, s.o.Log, inspector.Linearizable)
+		if err != nil {
 			return err
+		}
+		if rec, _ := v.Record(node); rec.Unprocessed.IsZero() {
+			return noData(node, false)
 		}
 	}
 	if err := admits(s.o.Log, introspection.EventReapply); err != nil {
 		return err
 	}
-	res, err := s.o.Do.Do(ctx, "",
-		introspection.Enqueue{Node: node, Event: introspection.EventReapply, Document: document,
-			Timeout: s.o.Live.Config().Timeout})
-	if err != nil {
-		return err
-	}
-	switch res.Code {
-	case fsm.NotFound:
+	_, err = inspector.Commit(ctx, s.o.Do, introspection.Enqueue{Node: node, Event: introspection.EventReapply,
+		Document: document, Timeout: s.o.Live.Config().Timeout})
+	switch {
+	case errors.Is(err, fsm.NotFound):
 		return notInCache(node)
-	case fsm.Conflict:
+	case errors.Is(err, fsm.Conflict):
 		return inspector.Refuse(http.StatusConflict, "Node locked, please, try again later")
-	default:
-		return illegal(res.Err())
 	}
+	return illegal(err)
 }
 
 // replacement packs the document of a body, zero if there is none.
@@ -68,20 +71,4 @@ func (s *Service) replacement(body []byte) (packed blobs.Packed, err error) {
 	}
 	packed, err = s.o.Packer.Pack(text)
 	return packed, inspector.TooLarge(err)
-}
-
-// checkStored makes sure that there is data to process again.
-func (s *Service) checkStored(ctx context.Context, node string) error {
-	if !s.o.Live.Config().StoreData {
-		return inspector.Refuse(http.StatusBadRequest,
-			"Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this.")
-	}
-	v, err := inspector.ReadView(ctx, s.o.Log, inspector.Linearizable)
-	if err != nil {
-		return err
-	}
-	if rec, _ := v.Record(node); rec.Unprocessed.IsZero() {
-		return noData(node, false)
-	}
-	return nil
 }

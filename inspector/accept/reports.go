@@ -2,15 +2,12 @@ package accept
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Page is one page of the list of introspections, newest first.
@@ -67,10 +64,6 @@ func (s *Service) List(ctx context.Context, p Page, r inspector.Reading) ([]intr
 		}
 		records = v.RecordsAfter(marker)
 	}
-	return p.takeRecords(records), nil
-}
-
-func (p Page) takeRecords(records iter.Seq[introspection.Record]) []introspection.Record {
 	out := []introspection.Record{}
 	for rec := range records {
 		if len(out) == p.Limit {
@@ -80,7 +73,7 @@ func (p Page) takeRecords(records iter.Seq[introspection.Record]) []introspectio
 			out = append(out, rec)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // Data returns a node's document as JSON: as it was processed, or as the
@@ -104,11 +97,14 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r inspec
 	if !processed && rec.Unprocessed.IsZero() || processed && rec.Processed.IsZero() {
 		return nil, noData(node, processed)
 	}
-	document, err := inspector.Original(s.o.Packer, v, rec)
-	if err != nil || !processed {
-		return document, err
+	if !processed {
+		return inspector.Original(s.o.Packer, v, rec)
 	}
-	return overlaid(s.o.Packer, v, document, rec.Processed)
+	data, err := inspector.Processed(s.o.Packer, v, rec)
+	if err != nil {
+		return nil, err
+	}
+	return data.JSON(), nil
 }
 
 // errDataNotStored is the original's answer while store_data is off.
@@ -127,20 +123,4 @@ func pythonBool(b bool) string {
 		return "True"
 	}
 	return "False"
-}
-
-// overlaid makes the processed document of the one it came from.
-func overlaid(packer *blobs.Packer, v fsm.View, text []byte, changes blobs.Hash) ([]byte, error) {
-	data, err := document.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := inspector.Load(packer, v, changes)
-	if err != nil {
-		return nil, err
-	}
-	if err := data.Apply(patch); err != nil {
-		return nil, err
-	}
-	return data.JSON(), nil
 }

@@ -2,6 +2,7 @@ package accept
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -55,20 +56,16 @@ func (s *Service) Abort(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: node, Event: introspection.EventAbort})
-	if err != nil {
-		return err
-	}
-	switch res.Code {
-	case fsm.NotFound:
+	_, err = inspector.Commit(ctx, s.o.Do, introspection.Enqueue{Node: node, Event: introspection.EventAbort})
+	switch {
+	case errors.Is(err, fsm.NotFound):
 		return notInCache(node)
-	case fsm.Conflict:
+	case errors.Is(err, fsm.Conflict):
 		return inspector.Refuse(http.StatusConflict, "Node is locked, please, retry later")
-	case fsm.IllegalTransition:
+	case errors.Is(err, fsm.IllegalTransition):
 		return nil // the contract: accepted, and nothing changes
-	default:
-		return res.Err()
 	}
+	return err
 }
 
 // ended reports whether a request is out of the queue.

@@ -2,12 +2,10 @@ package work
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -64,35 +62,20 @@ func (j *job) reapplied(v fsm.View, rec introspection.Record) (*document.Documen
 		return nil, err
 	}
 	if !rec.Processed.IsZero() {
-		if again.Processed, err = j.rebased(v, rec, data); err != nil {
+		// The changes that turn the new document into the processed one that is stored: until this
+		// request succeeds that one is still what GET data shows.
+		old, err := inspector.Processed(j.pool.o.Packer, v, rec)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := old.Instead(data)
+		if err != nil {
+			return nil, err
+		}
+		if again.Processed, err = j.pool.o.Packer.Pack(changes); err != nil {
 			return nil, err
 		}
 	}
 	_, err = j.out.commit(again)
 	return data, err
-}
-
-// rebased makes the changes that turn a new document into the processed one that
-// is stored: until this request succeeds that one is still what GET data shows.
-func (j *job) rebased(v fsm.View, rec introspection.Record, onto *document.Document) (packed blobs.Packed, err error) {
-	raw, err := inspector.Original(j.pool.o.Packer, v, rec)
-	if err != nil {
-		return packed, err
-	}
-	old, err := document.Parse(raw)
-	if err != nil {
-		return packed, err
-	}
-	changes, err := inspector.Load(j.pool.o.Packer, v, rec.Processed)
-	if err != nil {
-		return packed, err
-	}
-	if err := old.Apply(changes); err != nil {
-		return packed, fmt.Errorf("the stored data of node %s: %w", rec.Node, err)
-	}
-	replaced, err := old.Instead(onto)
-	if err != nil {
-		return packed, err
-	}
-	return j.pool.o.Packer.Pack(replaced)
 }

@@ -58,7 +58,10 @@ func (j *job) carryOut(ctx context.Context) error {
 		return j.resume(ctx)
 	}
 	if overdue(v, rec) && j.request.Event != introspection.EventTimeout && j.request.Event != introspection.EventDelete {
-		return j.endLate(rec)
+		if rec.State == introspection.NodeAborting {
+			return j.out.advance(introspection.Advance{Event: introspection.EventAbortEnd, Consume: true})
+		}
+		return j.out.fail(http.StatusBadRequest, textTimeout)
 	}
 	if j.task != nil {
 		return j.carryOn(ctx, rec, j.task)
@@ -81,14 +84,6 @@ func (j *job) carryOut(ctx context.Context) error {
 		j.log.Error("request of an unknown kind dropped")
 		return j.out.consume()
 	}
-}
-
-// endLate ends a request whose time was over before a worker could begin it.
-func (j *job) endLate(rec introspection.Record) error {
-	if rec.State == introspection.NodeAborting {
-		return j.out.advance(introspection.Advance{Event: introspection.EventAbortEnd, Consume: true})
-	}
-	return j.out.fail(http.StatusBadRequest, textTimeout)
 }
 
 // abort carries out an accepted abort: the node is switched off if Trivet had
