@@ -52,7 +52,9 @@ func (m Machine) weighed() weighed {
 // the BMCs agree, see weigh.
 func table() []evidence {
 	return []evidence{
-		{func(m weighed, k Known) bool { return !sameBMC(m.BMC, k.BMC) && differing(m.BMC, k.BMC) },
+		// Were they one BMC, it would be the same. Of IPv6 a BMC has several that are as good, say a static
+		// one, which Ironic has, and one of SLAAC, which its ramdisk tells.
+		{func(m weighed, k Known) bool { return !sameBMC(m.BMC, k.BMC) && hasIPv4(m.BMC) && hasIPv4(k.BMC) },
 			"its BMC has another IPv4 address"},
 		{func(_ weighed, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
 		{func(m weighed, k Known) bool { return m.macs.lacks(k.MACs) }, "it lacks one of the node's MACs"},
@@ -111,11 +113,6 @@ func (m weighed) sharesInner(macs []string) bool {
 func sameBMC(one, other []string) bool {
 	return slices.ContainsFunc(routed(one), func(address string) bool { return slices.Contains(other, address) })
 }
-
-// differing reports whether two BMCs that have no address in common have some of IPv4 each: were
-// they one, it would be the same. Of IPv6 a BMC has several that are as good, say a static one,
-// which Ironic has, and one of SLAAC, which its ramdisk tells.
-func differing(one, other []string) bool { return hasIPv4(one) && hasIPv4(other) }
 
 func hasIPv4(addresses []string) bool {
 	return slices.ContainsFunc(routed(addresses), func(address string) bool { return !strings.Contains(address, ":") })

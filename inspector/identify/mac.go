@@ -46,14 +46,6 @@ func PortMACs(texts []string) (macs []string) {
 	return unique(macs)
 }
 
-// add adds a text to a few others, once.
-func add(texts []string, text string) []string {
-	if slices.Contains(texts, text) {
-		return texts
-	}
-	return append(texts, text)
-}
-
 // set is texts that are looked up often: any client sends a thousand MACs.
 type set map[string]struct{}
 

@@ -68,29 +68,25 @@ func OfInband(d *document.Document) (m Machine, err error) {
 // machineOf reads a machine with those of its interfaces that count.
 func machineOf(d *document.Document, counts func(nic *document.Parts) bool) Machine {
 	inventory := Inventory(d)
-	m := Machine{Serial: serialOf(inventory.Get("system_vendor"))}
+	vendor, _ := inventory.Get("system_vendor").Members() // none of another shape
+	m := Machine{Serial: meaningful(vendor.Get("serial_number").Text())}
 	v4, v6 := BMCOf(d, inventory)
 	m.BMC = addAddress(addAddress(nil, v4), v6)
 	interfaces, _, _ := inventory.Get("interfaces").Elements(MaxInterfaces) // none of another shape
 	for _, item := range interfaces {
-		if nic, err := item.Members(); err == nil && counts(nic) {
-			m.add(nic)
+		nic, err := item.Members()
+		if err != nil || !counts(nic) {
+			continue
+		}
+		if mac, ok := CanonicalMAC(nic.Get("mac_address").Text()); ok {
+			m.MACs = append(m.MACs, mac)
+			if leadsToBMC(nic) {
+				m.Inner = append(m.Inner, mac)
+			}
 		}
 	}
 	m.MACs, m.Inner = unique(m.MACs), unique(m.Inner)
 	return m
-}
-
-// add takes an interface in.
-func (m *Machine) add(nic *document.Parts) {
-	mac, ok := CanonicalMAC(nic.Get("mac_address").Text())
-	if !ok {
-		return
-	}
-	m.MACs = append(m.MACs, mac)
-	if leadsToBMC(nic) {
-		m.Inner = append(m.Inner, mac)
-	}
 }
 
 // Owns reports whether an interface is the machine's own and gets a port: by the form of
@@ -116,35 +112,25 @@ func (m Machine) Address(enabled []string) string {
 
 // Inventory returns the members of the inventory, none if it has none.
 func Inventory(d *document.Document) *document.Parts {
-	members, err := d.Value("inventory").Members()
-	if err != nil {
-		return nil
-	}
+	members, _ := d.Value("inventory").Members()
 	return members
 }
 
 // BMCOf returns the BMC's addresses as a ramdisk's data give them, "" for those
 // they do not give: the inventory's, or the document's own, of old ramdisks,
-// where the inventory lacks the key.
+// where the inventory lacks the key; null is having it.
 func BMCOf(d *document.Document, inventory *document.Parts) (v4, v6 string) {
-	v4 = bmcAddress(d, inventory, "bmc_address", "ipmi_address")
-	v6 = bmcAddress(d, inventory, "bmc_v6address", "ipmi_v6address")
-	if v4 == "0.0.0.0" {
-		v4 = ""
-	}
-	if v6 == "::/0" {
-		v6 = ""
-	}
-	return v4, v6
-}
-
-// bmcAddress reads a key of the inventory, or of the document if the inventory
-// does not have it; null is having it.
-func bmcAddress(d *document.Document, inventory *document.Parts, key, old string) string {
-	if given := inventory.Get(key); given != nil {
+	read := func(key, old, none string) string {
+		given := inventory.Get(key)
+		if given == nil {
+			given = d.Value(old)
+		}
+		if given.Text() == none {
+			return ""
+		}
 		return given.Text()
 	}
-	return d.Value(old).Text()
+	return read("bmc_address", "ipmi_address", "0.0.0.0"), read("bmc_v6address", "ipmi_v6address", "::/0")
 }
 
 // addAddress adds what is an address, but for 169.254.0.0/16: that of a BMC towards its own
@@ -154,7 +140,10 @@ func addAddress(addresses []string, text string) []string {
 	if err != nil || ip.IsUnspecified() || ip.Unmap().Is4() && ip.Unmap().IsLinkLocalUnicast() {
 		return addresses
 	}
-	return add(addresses, ip.Unmap().WithZone("").String())
+	if text = ip.Unmap().WithZone("").String(); slices.Contains(addresses, text) {
+		return addresses
+	}
+	return append(addresses, text)
 }
 
 // leadsToBMC reports whether an interface is, by what its machine says of it, a
@@ -171,15 +160,6 @@ func leadsToBMC(nic *document.Parts) bool {
 	name := nic.Get("name").Text()
 	place, predictable := strings.CutPrefix(name, "en") // enx and the MAC, or enp0s20f0u8: a port of USB
 	return strings.HasPrefix(name, "usb") || predictable && (strings.HasPrefix(place, "x") || strings.Contains(place, "u"))
-}
-
-// serialOf returns the serial number of an inventory's system_vendor.
-func serialOf(vendor *document.Value) string {
-	members, err := vendor.Members()
-	if err != nil {
-		return ""
-	}
-	return meaningful(members.Get("serial_number").Text())
 }
 
 // meaningful returns a serial number in lower case, "" for what vendors write where

@@ -198,13 +198,11 @@ func (m Machine) rivals(nodes func(mac string) []string) func(node string) bool 
 
 // count gives every node that any of the values finds one point.
 func count(score map[string]int, find func(string) []string, values []string) {
-	found := make(map[string]bool)
+	var found []string
 	for _, value := range values {
-		for _, node := range find(value) {
-			found[node] = true
-		}
+		found = append(found, find(value)...)
 	}
-	for node := range found {
+	for _, node := range unique(found) {
 		score[node]++
 	}
 }
