@@ -3,6 +3,7 @@ package hardware
 import (
 	"cmp"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,13 +97,9 @@ func cables(d value) ([]Part, bool) {
 		if c.Link == "no" && c.Port == "" {
 			continue
 		}
-		p := Part{Facts: make(map[string]string)}
+		p := Part{Facts: map[string]string{"speed_mbps": c.Speed, "switch": c.Switch, "port": c.Port, "vlan": c.VLAN}}
+		maps.DeleteFunc(p.Facts, func(_, text string) bool { return text == "" })
 		p.identify("mac", c.MAC)
-		for name, text := range map[string]string{"speed_mbps": c.Speed, "switch": c.Switch, "port": c.Port, "vlan": c.VLAN} {
-			if text != "" {
-				p.Facts[name] = text
-			}
-		}
 		if c.Port != "" {
 			p.Place = strings.TrimSpace(c.Switch + " " + c.Port)
 			p.seat = c.SwitchID + " " + c.Port

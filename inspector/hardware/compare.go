@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,12 +117,7 @@ func differences(was, is Part) []Change {
 }
 
 // seated is what tells the part's place from all others.
-func (p Part) seated() string {
-	if p.seat != "" {
-		return p.seat
-	}
-	return p.Place
-}
+func (p Part) seated() string { return cmp.Or(p.seat, p.Place) }
 
 // String says the change in a sentence.
 func (c Change) String() string {

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,12 +171,7 @@ func (w Wanted) validate() error {
 	return nil
 }
 
-func (w Wanted) number() string {
-	if w.Number == "" {
-		return "1"
-	}
-	return w.Number
-}
+func (w Wanted) number() string { return cmp.Or(w.Number, "1") }
 
 // ByName reports whether the expectation has names or patterns of names, rather than
 // UUIDs alone: the judge must know what Ironic calls the node.
@@ -194,9 +190,7 @@ func (e Expectation) For(uuid, name string) bool {
 // Of reports whether a machine of such a node is one of the group.
 func (e Expectation) Of(m Machine) bool {
 	return !slices.ContainsFunc(e.Where, func(w Wanted) bool {
-		if w.Number == "" {
-			w.Number = ">= 1"
-		}
+		w.Number = cmp.Or(w.Number, ">= 1")
 		return w.judgeMachine(m) != ""
 	})
 }

@@ -161,11 +161,8 @@ func modules(d value) ([]Part, bool) {
 		if !strings.HasPrefix(bank, "bank:") || fields["size"] == "" {
 			continue // the total, and slots that are empty
 		}
-		p := Part{Place: fields["slot"], Facts: make(map[string]string)}
+		p := Part{Place: cmp.Or(fields["slot"], bank), Facts: make(map[string]string)}
 		p.identify("serial", fields["serial"])
-		if p.Place == "" {
-			p.Place = bank
-		}
 		for _, name := range moduleFacts {
 			if text := fields[name]; text != "" {
 				p.Facts[name] = text
