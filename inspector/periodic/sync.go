@@ -49,7 +49,7 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	reason := nodesync.WhyDoubted("nodes", len(missing), len(known), len(listed))
 	if reason != "" && !s.noneIsKnown(ctx, known, listed) {
 		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: nodesync.Digest(missing)}
-		if !settled(v, now) {
+		if before, _ := v.SyncSuspicion(); !before.Settles(now, v.Now()) {
 			return s.suspect(ctx, a, now)
 		}
 	}
@@ -132,12 +132,6 @@ func without(known, listed []string) (missing []string) {
 		}
 	}
 	return missing
-}
-
-// settled reports whether a doubtful list may be acted on.
-func settled(v fsm.View, now nodesync.Suspicion) bool {
-	before, _ := v.SyncSuspicion()
-	return before.Settles(now, v.Now())
 }
 
 // suspect notes why nothing was deleted, once for as long as it stays the same,

@@ -88,7 +88,11 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 		}
 	}
 	if accept.Node != "" {
-		return r.acceptRelay(ctx, accept)
+		relayed, err := r.commitAccept(ctx, accept)
+		if err != nil {
+			return ironic.InbandAnswer{}, err
+		}
+		return Accepted(relayed.Node)
 	}
 	return r.introduce(ctx, c, m, accept)
 }
@@ -188,15 +192,6 @@ func (r *Intake) commitIntroduced(ctx context.Context, accept relays.Accept, kep
 	}
 	_, err := r.commitAccept(ctx, accept)
 	return err
-}
-
-// acceptRelay commits a document and lets its sender go on.
-func (r *Intake) acceptRelay(ctx context.Context, c relays.Accept) (ironic.InbandAnswer, error) {
-	relayed, err := r.commitAccept(ctx, c)
-	if err != nil {
-		return ironic.InbandAnswer{}, err
-	}
-	return Accepted(relayed.Node)
 }
 
 // commitAccept commits a document, if there is room for it. A refusal that is

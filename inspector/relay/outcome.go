@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +36,7 @@ func Accepted(node string) (ironic.InbandAnswer, error) {
 	if node != "" {
 		known = &node
 	}
-	body, err := json.Marshal(struct {
-		Accepted *string `json:"uuid"`
-	}{known})
+	body, err := json.Marshal(map[string]*string{"uuid": known})
 	return ironic.InbandAnswer{Status: http.StatusAccepted, Body: body}, err
 }
 
@@ -70,7 +67,10 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 		outcome = relays.OutcomeAbsent
 	case passing(answer):
 		outcome = relays.OutcomeAgain
-	case answer.Status >= http.StatusInternalServerError && !slices.Contains(unable(), answer.Status):
+	case answer.Status == http.StatusNotImplemented, answer.Status == http.StatusHTTPVersionNotSupported,
+		answer.Status == http.StatusNetworkAuthenticationRequired: // of one that serves no such request, now or later
+		outcome = relays.OutcomeRefused
+	case answer.Status >= http.StatusInternalServerError:
 		outcome = relays.OutcomeLost
 	default:
 		outcome = relays.OutcomeRefused
@@ -210,11 +210,6 @@ func passing(answer ironic.InbandAnswer) bool {
 		return !answer.Anonymous
 	}
 	return answer.Later()
-}
-
-// unable are the statuses of a server that serves no such request, now or later.
-func unable() []int {
-	return []int{http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusNetworkAuthenticationRequired}
 }
 
 // forRamdisk is Ironic's answer as its sender hears it, who takes any 4xx but 409 for final. What
