@@ -114,13 +114,5 @@ var errDataNotStored = inspector.Refuse(http.StatusNotFound,
 // noData says that a node's data is not, or no longer, or not yet stored.
 func noData(node string, processed bool) error {
 	return inspector.Refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=%s", node,
-		pythonBool(processed))
-}
-
-// pythonBool prints a boolean as the original's texts do.
-func pythonBool(b bool) string {
-	if b {
-		return "True"
-	}
-	return "False"
+		map[bool]string{true: "True", false: "False"}[processed]) // as Python writes them
 }

@@ -40,10 +40,15 @@ type Box struct {
 	// which hook.
 	suspects map[blobs.Hash]string
 
-	mu       sync.Mutex
-	slots    map[fencing.Token]int // of requests under way
-	examined map[blobs.Hash]int    // slots of documents
-	free     []int
+	mu    sync.Mutex
+	slots map[subject]int // of what is under way
+	free  []int
+}
+
+// subject is what a note is about: a request, or a document that belongs to none yet.
+type subject struct {
+	request  fencing.Token
+	document blobs.Hash
 }
 
 // places is how many notes the box takes.
@@ -58,8 +63,8 @@ func Open(path string) (*Box, []introspection.Unfinished, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the workers' notes: %w", err)
 	}
-	b := &Box{file: file, sums: crc32.MakeTable(crc32.Castagnoli), slots: make(map[fencing.Token]int),
-		examined: make(map[blobs.Hash]int), suspects: make(map[blobs.Hash]string)}
+	b := &Box{file: file, sums: crc32.MakeTable(crc32.Castagnoli), slots: make(map[subject]int),
+		suspects: make(map[blobs.Hash]string)}
 	for n := places - 1; n >= 0; n-- {
 		b.free = append(b.free, n)
 	}
@@ -113,7 +118,7 @@ func (b *Box) Note(request fencing.Token, hook string) error {
 		return fmt.Errorf("the name of hook %.20s… has %d bytes, at most %d are noted", hook, len(hook),
 			introspection.MaxHook)
 	}
-	slot, ok := b.slot(request)
+	slot, _, ok := b.takeSlot(subject{request: request})
 	if !ok {
 		return fmt.Errorf("%d requests are under way, no more are noted", places)
 	}
@@ -125,34 +130,31 @@ func (b *Box) write(slot int, request fencing.Token, name string) error {
 	return err
 }
 
-func (b *Box) slot(request fencing.Token) (slot int, ok bool) {
+// takeSlot returns the place of what is under way, a free one if it is fresh.
+func (b *Box) takeSlot(of subject) (slot int, fresh, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if slot, ok := b.slots[request]; ok {
-		return slot, true
+	if slot, ok = b.slots[of]; ok {
+		return slot, false, true
 	}
-	if slot, ok = b.takeSlot(); ok {
-		b.slots[request] = slot
-	}
-	return slot, ok
-}
-
-// takeSlot returns a free place; the caller holds the lock.
-func (b *Box) takeSlot() (slot int, ok bool) {
 	if len(b.free) == 0 {
-		return 0, false
+		return 0, true, false
 	}
 	last := len(b.free) - 1
 	slot, b.free = b.free[last], b.free[:last]
-	return slot, true
+	b.slots[of] = slot
+	return slot, true, true
 }
 
 // Examine notes that a document is examined, which belongs to no request yet.
 // It is false for a document that the last process was examining when it ended,
 // for one that is being examined already, and where no note can be left.
 func (b *Box) Examine(document blobs.Hash) bool {
-	slot, ok := b.reserve(document)
-	if !ok {
+	if _, suspect := b.suspects[document]; suspect {
+		return false
+	}
+	slot, fresh, ok := b.takeSlot(subject{document: document})
+	if !ok || !fresh {
 		return false
 	}
 	if err := b.write(slot, 0, string(document[:])); err != nil {
@@ -166,7 +168,7 @@ func (b *Box) Examine(document blobs.Hash) bool {
 // cannot be written leaves the one before.
 func (b *Box) At(document blobs.Hash, hook string) {
 	b.mu.Lock()
-	slot, ok := b.examined[document]
+	slot, ok := b.slots[subject{document: document}]
 	b.mu.Unlock()
 	if ok && len(hook) <= introspection.MaxHook {
 		_ = b.write(slot, 0, string(document[:])+hook)
@@ -180,37 +182,19 @@ func (b *Box) Suspect(document blobs.Hash) (hook string, yes bool) {
 	return hook, yes
 }
 
-func (b *Box) reserve(document blobs.Hash) (slot int, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, under := b.examined[document]
-	if _, suspect := b.suspects[document]; suspect || under {
-		return 0, false
-	}
-	if slot, ok = b.takeSlot(); ok {
-		b.examined[document] = slot
-	}
-	return slot, ok
-}
-
 // Clear ends what Examine began. What stays in the file until its place is taken
 // makes a suspect of a document that is none, which is only slower.
-func (b *Box) Clear(document blobs.Hash) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if slot, ok := b.examined[document]; ok {
-		delete(b.examined, document)
-		b.free = append(b.free, slot)
-	}
-}
+func (b *Box) Clear(document blobs.Hash) { b.freeSlot(subject{document: document}) }
 
 // Forget ends the notes on a request. What stays in the file until its place is
 // taken is about a request that is over: the log knows better.
-func (b *Box) Forget(request fencing.Token) {
+func (b *Box) Forget(request fencing.Token) { b.freeSlot(subject{request: request}) }
+
+func (b *Box) freeSlot(of subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if slot, ok := b.slots[request]; ok {
-		delete(b.slots, request)
+	if slot, ok := b.slots[of]; ok {
+		delete(b.slots, of)
 		b.free = append(b.free, slot)
 	}
 }

@@ -75,30 +75,19 @@ func (accelerators) Name() string { return "accelerators" }
 
 // After implements inspector.After.
 func (h accelerators) After(ctx context.Context, t *inspector.Task) error {
-	devices, err := pciDevicesOf(t.Data)
-	if err != nil {
-		return err
-	}
 	var found []map[string]any
-	for _, device := range devices {
-		id, err := idOf(device)
-		if err != nil {
-			return err
-		}
-		known, is := h.known[id]
-		if !is {
-			continue
-		}
+	all, err := eachKnown(t.Data, h.known, func(device object, known map[string]any) error {
 		bus, err := device.text("bus")
-		if err != nil {
-			return err
-		}
 		told := maps.Clone(known)
 		told["pci_address"] = bus
 		found = append(found, told)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if len(found) == 0 {
-		t.Log.Debug("no known accelerators", "node", t.Node().UUID, "count", len(devices))
+		t.Log.Debug("no known accelerators", "node", t.Node().UUID, "count", all)
 		return nil
 	}
 	return setProperty(ctx, t, "accelerators", found)

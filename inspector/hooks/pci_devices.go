@@ -38,25 +38,16 @@ func (h pciDevices) After(ctx context.Context, t *inspector.Task) error {
 	if len(h.aliases) == 0 {
 		return nil
 	}
-	devices, err := pciDevicesOf(t.Data)
-	if err != nil {
-		return err
-	}
 	counts := make(map[string]int)
 	var seen []string // in the order in which they are met
-	for _, device := range devices {
-		id, err := idOf(device)
-		if err != nil {
-			return err
-		}
-		name, known := h.aliases[id]
-		if !known {
-			continue
-		}
-		if counts[name] == 0 {
+	_, err := eachKnown(t.Data, h.aliases, func(_ object, name string) error {
+		if counts[name]++; counts[name] == 1 {
 			seen = append(seen, name)
 		}
-		counts[name]++
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	var found []capability
 	for _, name := range seen {
@@ -65,17 +56,27 @@ func (h pciDevices) After(ctx context.Context, t *inspector.Task) error {
 	return addCapabilities(ctx, t, found)
 }
 
-// pciDevicesOf returns the PCI devices of a machine; none if its ramdisk did not
-// look for them.
-func pciDevicesOf(d *document.Document) ([]object, error) {
-	return objectsOf("pci_devices", d.Value("pci_devices"), maxPCIDevices)
-}
-
-func idOf(device object) (pciID, error) {
-	vendor, err := device.text("vendor_id")
+// eachKnown goes through the PCI devices of a machine that are known, and returns how many it has; none
+// if its ramdisk did not look for them.
+func eachKnown[T any](d *document.Document, known map[pciID]T, each func(device object, as T) error) (int, error) {
+	devices, err := objectsOf("pci_devices", d.Value("pci_devices"), maxPCIDevices)
 	if err != nil {
-		return pciID{}, err
+		return 0, err
 	}
-	product, err := device.text("product_id")
-	return pciID{vendor, product}, err
+	for _, device := range devices {
+		vendor, err := device.text("vendor_id")
+		if err != nil {
+			return 0, err
+		}
+		product, err := device.text("product_id")
+		if err != nil {
+			return 0, err
+		}
+		if as, is := known[pciID{vendor, product}]; is {
+			if err := each(device, as); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(devices), nil
 }

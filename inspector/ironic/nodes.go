@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -84,29 +87,12 @@ func (l *line) oneNode(ctx context.Context, k call) (Node, error) {
 // decodeNode reads a node. A patch is answered with all its eighty fields, so those
 // that Node does not have are stepped over.
 func decodeNode(raw []byte) (n Node, err error) {
-	err = document.Pick(raw, func(name []byte) any { return fieldOf(&n, name) })
-	return n, err
-}
-
-// fieldOf returns what a field of Ironic's is decoded into, nil for nothing.
-func fieldOf(n *Node, name []byte) any {
-	switch string(name) {
-	case "uuid":
-		return &n.UUID
-	case "name":
-		return &n.Name
-	case "provision_state":
-		return &n.Provision
-	case "power_state":
-		return &n.Power
-	case "driver_info":
-		return &n.DriverInfo
-	case "properties":
-		return &n.Properties
-	case "extra":
-		return &n.Extra
+	fields := map[string]any{
+		"uuid": &n.UUID, "name": &n.Name, "provision_state": &n.Provision, "power_state": &n.Power,
+		"driver_info": &n.DriverInfo, "properties": &n.Properties, "extra": &n.Extra,
 	}
-	return nil
+	err = document.Pick(raw, func(name []byte) any { return fields[string(name)] })
+	return n, err
 }
 
 // NodeIDs implements periodic.Ironic.
@@ -270,6 +256,87 @@ func (l *line) put(ctx context.Context, node, rest string, once bool, body map[s
 	}
 	k.body, k.limit, k.bmc, k.once = body, 0, true, once
 	k.meanings = append(k.meanings, means...)
+	_, err = l.do(ctx, k)
+	return err
+}
+
+// FindNode returns the UUID of the node that ref means: its UUID, its name, or the
+// MAC of one of its ports.
+func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found bool, err error) {
+	if mac, err := net.ParseMAC(ref); err == nil {
+		return nodeAt(ctx, c, mac.String())
+	}
+	n, err := c.now.Load().node(ctx, ref, "?fields=uuid")
+	if errors.Is(err, ErrNoNode) {
+		return "", false, nil
+	}
+	return n.UUID, err == nil, err
+}
+
+func nodeAt(ctx context.Context, c *Client, mac string) (uuid string, found bool, err error) {
+	ports, err := c.PortsAt(ctx, mac)
+	if err != nil || len(ports) == 0 {
+		return "", false, err
+	}
+	for _, p := range ports {
+		if p.Node == "" || p.Node != ports[0].Node {
+			return "", false, garbled("GET v1/ports", "Ironic has the address %s at more than one node", mac)
+		}
+	}
+	return ports[0].Node, true, nil
+}
+
+// PowerState returns what Ironic remembers of a node's power, what it is doing
+// about it ("" for nothing), and its last trouble with the node. Ironic asks the
+// machine itself only before it switches it, and now and then.
+func (c *Client) PowerState(ctx context.Context, node string) (state, doing, trouble string, err error) {
+	var answer struct {
+		State  *string `json:"power_state"` // null until Ironic has asked the machine
+		Target string  `json:"target_power_state"`
+		Holder string  `json:"reservation"`
+		Error  string  `json:"last_error"`
+	}
+	const fields = "?fields=power_state,target_power_state,reservation,last_error"
+	if _, err := c.now.Load().tell(ctx, node, fields, &answer); err != nil {
+		return "", "", "", err
+	}
+	if answer.State != nil {
+		state = *answer.State
+	}
+	switch {
+	case answer.Target != "":
+		doing = answer.Target
+	case answer.Holder != "":
+		doing = fmt.Sprintf("something else: %s holds it", cut(answer.Holder))
+	}
+	return state, doing, cut(answer.Error), nil
+}
+
+var errNoTrait = errors.New("the node has no such trait")
+
+// AddTrait implements inspector.RuleClient.
+func (c *Client) AddTrait(ctx context.Context, node, trait string) error {
+	return c.now.Load().trait(ctx, http.MethodPut, node, trait)
+}
+
+// RemoveTrait implements inspector.RuleClient.
+func (c *Client) RemoveTrait(ctx context.Context, node, trait string) error {
+	err := c.now.Load().trait(ctx, http.MethodDelete, node, trait)
+	if errors.Is(err, errNoTrait) {
+		return nil
+	}
+	return err
+}
+
+func (l *line) trait(ctx context.Context, method, node, trait string) error {
+	k, err := nodeCall(method, node, "/traits/"+url.PathEscape(trait))
+	if err != nil {
+		return err
+	}
+	// "Node X doesn't have a trait 'T'" begins like the sentence about a node
+	// that is not there.
+	k.meanings = append([]meaning{{http.StatusNotFound, " trait", errNoTrait}}, k.meanings...)
+	k.limit = 0
 	_, err = l.do(ctx, k)
 	return err
 }

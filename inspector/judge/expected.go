@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/valid"
@@ -21,20 +20,6 @@ type expected struct {
 type expectation struct {
 	hardware.Expectation
 	changed fencing.Token
-}
-
-// readSet reads the expectations of a view.
-func readSet(v fsm.View) (set expected, err error) {
-	set.deleted = v.ExpectationDeleted()
-	for e := range v.Expectations() {
-		read, err := hardware.ReadExpectation(e.Body)
-		if err != nil {
-			return set, fmt.Errorf("expectation %s: %w", e.Name, err)
-		}
-		set.byName = set.byName || read.ByName()
-		set.all = append(set.all, expectation{read, e.Changed})
-	}
-	return set, nil
 }
 
 // stale reports whether a verdict may be another one by now: an expectation of the

@@ -143,14 +143,21 @@ func (w *judging) round(ctx context.Context) (more bool, err error) {
 
 // expected returns the expectations of a view. They are read once after each change.
 func (w *judging) expected(v fsm.View) (expected, error) {
-	if changed := v.ExpectationsChanged(); changed != w.setOf {
-		set, err := readSet(v)
-		if err != nil {
-			return set, err
-		}
-		w.set, w.setOf = set, changed
+	changed := v.ExpectationsChanged()
+	if changed == w.setOf {
+		return w.set, nil
 	}
-	return w.set, nil
+	set := expected{deleted: v.ExpectationDeleted()}
+	for e := range v.Expectations() {
+		read, err := hardware.ReadExpectation(e.Body)
+		if err != nil {
+			return set, fmt.Errorf("expectation %s: %w", e.Name, err)
+		}
+		set.byName = set.byName || read.ByName()
+		set.all = append(set.all, expectation{read, e.Changed})
+	}
+	w.set, w.setOf = set, changed
+	return set, nil
 }
 
 // list reads the names of nodes from Ironic if those that are known are too old.

@@ -2,13 +2,16 @@ package periodic
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -92,5 +95,106 @@ func propose(ctx context.Context, a leader.Authority, c fsm.Command) error {
 		return nil
 	default:
 		return res.Err()
+	}
+}
+
+// maxNodesAsked is how many nodes one round reads from Ironic, each by itself.
+const maxNodesAsked = 100
+
+// endOvertaken cancels the introspections that wait for their machines to boot and whose nodes
+// another user has by now. Whether a node is free was asked when its introspection began, and
+// its MACs are on the whitelist until it ends: a restored log, or one that was off for a
+// weekend, has introspections of which Ironic and the operators know nothing any more.
+func (s *Sweeps) endOvertaken(ctx context.Context, a leader.Authority) error {
+	v := s.Log.View()
+	permitted := s.Live.Config().Processing.PermitActiveIntrospection
+	var failed []error
+	for _, node := range s.nextWaiting(v) {
+		s.asked = node
+		n, err := s.Ironic.Node(ctx, node)
+		switch {
+		case errors.Is(err, ironic.ErrNoNode): // the synchronisation's
+			continue
+		case err != nil && (ironic.Unjudged(err) || ctx.Err() != nil):
+			return errors.Join(append(failed, err)...)
+		case err != nil: // of this node
+			failed = append(failed, err)
+			continue
+		case inspector.CheckProvision(n, permitted) == nil, asked(v, node, introspection.EventAbort):
+			continue
+		}
+		s.Logger.Warn("introspection cancelled: another user has the node", "node", node, "provision_state", n.Provision)
+		if err := propose(ctx, a, introspection.Enqueue{Node: node, Event: introspection.EventAbort}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// nextWaiting returns the nodes that wait for their machines to boot and are asked about in this
+// round: those after the one that was asked about last, in order.
+func (s *Sweeps) nextWaiting(v fsm.View) (nodes []string) {
+	for rec := range v.Records() {
+		if rec.State == introspection.NodeWaiting {
+			nodes = append(nodes, rec.Node)
+		}
+	}
+	slices.Sort(nodes)
+	next, found := slices.BinarySearch(nodes, s.asked)
+	if found {
+		next++
+	}
+	nodes = append(nodes[next:], nodes[:next]...)
+	return nodes[:min(len(nodes), maxNodesAsked)]
+}
+
+// Duties returns the sweeps as duties.
+func (s *Sweeps) Duties() []leader.Duty {
+	failing := logs.Limit(s.Logger)
+	return []leader.Duty{
+		task{"introspection timeouts", s.Live, s.timeouts, failing},
+		task{"introspections of nodes in use", s.Live, s.endOvertaken, failing},
+		task{"report expiry", s.Live, s.expire, failing},
+		task{"ironic synchronisation", s.Live, s.synchronise, failing},
+	}
+}
+
+// task is a duty that does the same again and again. A failure is logged
+// and tried again: it is no reason to give leadership up.
+type task struct {
+	name string
+	live *inspector.LiveSettings
+	once func(ctx context.Context, a leader.Authority) error
+	log  *slog.Logger
+}
+
+// Name implements leader.Duty.
+func (p task) Name() string { return p.name }
+
+// Run implements leader.Duty.
+func (p task) Run(ctx context.Context, a leader.Authority) error {
+	for {
+		began := time.Now()
+		if err := p.once(ctx, a); err != nil && ctx.Err() == nil {
+			p.log.Warn("periodic task failed, retrying", "task", p.name, "retry_in", p.live.Config().CleanUpPeriod, "err", err)
+		}
+		if !p.wait(ctx, began) {
+			return nil
+		}
+	}
+}
+
+// wait returns a period after began, which may become another meanwhile, and
+// false when ctx has ended.
+func (p task) wait(ctx context.Context, began time.Time) bool {
+	for {
+		s, changed := p.live.Watch()
+		select {
+		case <-time.After(time.Until(began.Add(s.Config.CleanUpPeriod))):
+			return true
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
