@@ -18,8 +18,8 @@ type accelerators struct{ known map[pciID]map[string]any }
 
 var _ inspector.After = accelerators{}
 
-// newAccelerators reads the file of known devices, once.
-func newAccelerators(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable: it reads the file of known devices, once.
+func (accelerators) configured(conf config.Inspection) (inspector.Hook, error) {
 	if path := conf.HookOptions.KnownAccelerators; path != "" {
 		known, err := readDevices(path)
 		if err != nil {

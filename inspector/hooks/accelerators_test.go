@@ -31,7 +31,7 @@ func TestAccelerators(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			conf := defaults()
 			conf.HookOptions.KnownAccelerators = tt.file
-			made, err := newAccelerators(conf)
+			made, err := accelerators{}.configured(conf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestAccelerators(t *testing.T) {
 	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	task := inspector.NewTask(parsed(t, `{"pci_devices": [{"vendor_id": "10de", "product_id": "1eb8", "bus": 5}]}`),
 		i.node, i)
-	made, err := newAccelerators(defaults())
+	made, err := accelerators{}.configured(defaults())
 	if err != nil {
 		t.Fatal(err)
 	}

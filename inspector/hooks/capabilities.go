@@ -20,7 +20,8 @@ type capability struct{ name, value string }
 
 var _ inspector.After = capabilities{}
 
-func newCapabilities(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (capabilities) configured(conf config.Inspection) (inspector.Hook, error) {
 	h := capabilities{bootMode: conf.HookOptions.Capabilities.BootMode}
 	for _, pair := range conf.HookOptions.Capabilities.CPUFlags {
 		flag, name, _ := strings.Cut(pair, ":")

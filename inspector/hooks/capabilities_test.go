@@ -17,7 +17,7 @@ func capable(t testing.TB, bootMode bool) inspector.After {
 	t.Helper()
 	conf := defaults()
 	conf.HookOptions.Capabilities.BootMode = bootMode
-	made, err := newCapabilities(conf)
+	made, err := capabilities{}.configured(conf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ type extraHardware struct{ strict bool }
 
 var _ inspector.After = extraHardware{}
 
-func newExtraHardware(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (extraHardware) configured(conf config.Inspection) (inspector.Hook, error) {
 	return extraHardware{strict: conf.HookOptions.ExtraHardwareStrict}, nil
 }
 

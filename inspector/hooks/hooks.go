@@ -12,38 +12,40 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// entry names a hook and says how it is made.
-type entry struct {
-	name string
-	make func(config.Inspection) (inspector.Hook, error)
+// configurable is a hook that is made of settings.
+type configurable interface {
+	configured(conf config.Inspection) (inspector.Hook, error)
 }
 
+var _ = [...]configurable{accelerators{}, capabilities{}, extraHardware{}, localLinkConnection{}, pciDevices{},
+	physnetCIDRMap{}, rootDiskSelection{}, scheduler{}, validateInterfaces{}}
+
 // registry lists the hooks there are, by name.
-func registry() []entry {
-	return []entry{
-		{"accelerators", newAccelerators},
-		{"capabilities", newCapabilities},
-		{"example", fixed(example{})},
-		{"extra_hardware", newExtraHardware},
-		{"lldp_basic", fixed(lldpBasic{})},
-		{"local_link_connection", newLocalLinkConnection},
-		{"pci_devices", newPCIDevices},
-		{"physnet_cidr_map", newPhysnetCIDRMap},
-		{"raid_device", fixed(raidDevice{})},
-		{"ramdisk_error", fixed(ramdiskError{})},
-		{"root_disk_selection", newRootDiskSelection},
-		{"scheduler", newScheduler},
-		{"validate_interfaces", newValidateInterfaces},
+func registry() []inspector.Hook {
+	return []inspector.Hook{
+		accelerators{},
+		capabilities{},
+		example{},
+		extraHardware{},
+		lldpBasic{},
+		localLinkConnection{},
+		pciDevices{},
+		physnetCIDRMap{},
+		raidDevice{},
+		ramdiskError{},
+		rootDiskSelection{},
+		scheduler{},
+		validateInterfaces{},
 	}
 }
 
-// fixed makes a hook that has no settings.
-func fixed(h inspector.Hook) func(config.Inspection) (inspector.Hook, error) {
-	return func(config.Inspection) (inspector.Hook, error) { return h, nil }
-}
-
 // Names lists the hooks there are.
-func Names() []string { return names(registry()) }
+func Names() (names []string) {
+	for _, h := range registry() {
+		names = append(names, h.Name())
+	}
+	return names
+}
 
 // New makes the configured hooks, in the configured order. All unknown names
 // are reported at once.
@@ -52,28 +54,23 @@ func New(conf config.Inspection) ([]inspector.Hook, error) {
 	var made []inspector.Hook
 	var unknown []string
 	for _, name := range conf.Processing.Hooks {
-		i := slices.IndexFunc(known, func(e entry) bool { return e.name == name })
+		i := slices.IndexFunc(known, func(h inspector.Hook) bool { return h.Name() == name })
 		if i < 0 {
 			unknown = append(unknown, fmt.Sprintf("%q", name))
 			continue
 		}
-		hook, err := known[i].make(conf)
-		if err != nil {
-			return nil, fmt.Errorf("hook %s: %w", name, err)
+		hook := known[i]
+		if c, ok := hook.(configurable); ok {
+			var err error
+			if hook, err = c.configured(conf); err != nil {
+				return nil, fmt.Errorf("hook %s: %w", name, err)
+			}
 		}
 		made = append(made, hook)
 	}
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("inspection.processing.processing_hooks: there is no hook %s; take some of %s",
-			strings.Join(unknown, ", "), strings.Join(names(known), ", "))
+			strings.Join(unknown, ", "), strings.Join(Names(), ", "))
 	}
 	return made, nil
-}
-
-func names(entries []entry) []string {
-	var out []string
-	for _, e := range entries {
-		out = append(out, e.name)
-	}
-	return out
 }

@@ -128,15 +128,20 @@ func TestTheDefaultHooksExist(t *testing.T) {
 	}
 }
 
-func TestEveryHookHasTheNameOfItsEntry(t *testing.T) {
-	entries := registry()
-	if !slices.IsSortedFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) }) {
+func TestHooksStandInOrder(t *testing.T) {
+	names := Names()
+	if !slices.IsSorted(names) {
 		t.Error("the table is out of order")
 	}
-	for _, e := range entries {
-		made, err := e.make(defaults())
-		if err != nil || made.Name() != e.name {
-			t.Errorf("%s is called %s, %v", e.name, made.Name(), err)
+	conf := defaults()
+	conf.Processing.Hooks = names
+	made, err := New(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range made {
+		if h.Name() != names[i] {
+			t.Errorf("%s is called %s once it is configured", names[i], h.Name())
 		}
 	}
 }

@@ -20,7 +20,8 @@ type localLinkConnection struct {
 
 var _ inspector.After = localLinkConnection{}
 
-func newLocalLinkConnection(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (localLinkConnection) configured(conf config.Inspection) (inspector.Hook, error) {
 	return localLinkConnection{overwrite: conf.Processing.OverwriteExisting}, nil
 }
 

@@ -19,7 +19,8 @@ type pciDevices struct{ aliases map[pciID]string }
 
 var _ inspector.After = pciDevices{}
 
-func newPCIDevices(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (pciDevices) configured(conf config.Inspection) (inspector.Hook, error) {
 	aliases := make(map[pciID]string)
 	for _, alias := range conf.HookOptions.PCIAlias {
 		vendor, rest, _ := strings.Cut(alias, ":")

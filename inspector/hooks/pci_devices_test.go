@@ -28,7 +28,7 @@ func TestPCIDevices(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			conf := defaults()
 			conf.HookOptions.PCIAlias = tt.aliases
-			made, err := newPCIDevices(conf)
+			made, err := pciDevices{}.configured(conf)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,8 @@ type physicalNetwork struct {
 
 var _ inspector.After = physnetCIDRMap{}
 
-func newPhysnetCIDRMap(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (physnetCIDRMap) configured(conf config.Inspection) (inspector.Hook, error) {
 	h := physnetCIDRMap{overwrite: conf.Processing.OverwriteExisting}
 	for _, item := range conf.HookOptions.CIDRMap {
 		colon := strings.LastIndexByte(item, ':') // the others are IPv6's

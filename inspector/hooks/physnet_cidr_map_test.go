@@ -49,7 +49,7 @@ func TestPhysnetCIDRMap(t *testing.T) {
 
 func made(t *testing.T, list []string, overwrite bool) physnetCIDRMap {
 	t.Helper()
-	h, err := newPhysnetCIDRMap(
+	h, err := physnetCIDRMap{}.configured(
 		config.Inspection{Processing: config.Processing{OverwriteExisting: overwrite},
 			HookOptions: config.HookOptions{CIDRMap: list}})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestMapsThatAreNone(t *testing.T) {
 		"fd00::/8":      `inspection.port_physnet.cidr_map: "fd00::/8": netip.ParsePrefix("fd00:"): no '/'`,
 		"10.0.0.0/33:a": `inspection.port_physnet.cidr_map: "10.0.0.0/33:a": netip.ParsePrefix("10.0.0.0/33"): prefix length out of range`,
 	} {
-		_, err := newPhysnetCIDRMap(config.Inspection{HookOptions: config.HookOptions{CIDRMap: []string{item}}})
+		_, err := physnetCIDRMap{}.configured(config.Inspection{HookOptions: config.HookOptions{CIDRMap: []string{item}}})
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v\nwant %s", err, want)
 		}

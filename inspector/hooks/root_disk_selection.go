@@ -22,7 +22,8 @@ type rootDiskSelection struct {
 
 var _ inspector.After = rootDiskSelection{}
 
-func newRootDiskSelection(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (rootDiskSelection) configured(conf config.Inspection) (inspector.Hook, error) {
 	return rootDiskSelection{overwrite: conf.Processing.OverwriteExisting,
 		spacing: conf.Processing.DiskPartitioningSpacing}, nil
 }

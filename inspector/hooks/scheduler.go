@@ -21,7 +21,8 @@ type scheduler struct {
 
 var _ inspector.After = scheduler{}
 
-func newScheduler(conf config.Inspection) (inspector.Hook, error) {
+// configured implements configurable.
+func (scheduler) configured(conf config.Inspection) (inspector.Hook, error) {
 	return scheduler{overwrite: conf.Processing.OverwriteExisting}, nil
 }
 

@@ -283,7 +283,7 @@ func TestPortsFollowInterfaces(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
-			made, err := newValidateInterfaces(
+			made, err := validateInterfaces{}.configured(
 				config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave,
 					UpdatePXEEnabled: !tt.unmarked}})
 			if err != nil {
