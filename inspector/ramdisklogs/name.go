@@ -89,9 +89,12 @@ func pattern(format string) (*regexp.Regexp, error) {
 	return regexp.Compile("^" + out.String() + "$")
 }
 
+// usualTime is the format of a moment that has none.
+const usualTime = "%Y-%m-%d %H:%M:%S.%f"
+
 // timePattern matches what strftime makes of a format.
 func timePattern(spec string) string {
-	spec = cmp.Or(spec, "%Y-%m-%d %H:%M:%S.%f")
+	spec = cmp.Or(spec, usualTime)
 	var out strings.Builder
 	for i := 0; i < len(spec); i++ {
 		if spec[i] != '%' || i+1 == len(spec) {
@@ -136,9 +139,7 @@ func letters(letter byte) (layout string, ok bool) {
 }
 
 func strftime(spec string, at time.Time) (string, error) {
-	if spec == "" {
-		return at.Format("2006-01-02 15:04:05.000000"), nil
-	}
+	spec = cmp.Or(spec, usualTime)
 	var out strings.Builder
 	for i := 0; i < len(spec); i++ {
 		if spec[i] != '%' {
