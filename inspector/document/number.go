@@ -114,17 +114,13 @@ func ToInt(v *Value) (*Value, error) {
 			return nil, err
 		}
 		return ofInt(whole), nil
-	case Int, Bool:
-		n, err := v.number()
-		if err != nil {
-			return nil, err
-		}
-		return ofInt(n.whole), nil
-	case Float:
+	case Bool, Int, Float:
 		n, err := v.number()
 		switch {
 		case err != nil:
 			return nil, err
+		case n.whole != nil:
+			return ofInt(n.whole), nil
 		case math.IsNaN(n.float):
 			return nil, Raise("ValueError", "cannot convert float NaN to integer")
 		case math.IsInf(n.float, 0):

@@ -141,12 +141,16 @@ func Equal(a, b *Value) (bool, error) {
 
 func isNumeric(v *Value) bool { k := v.kind; return k == Bool || k == Int || k == Float }
 
-func compareNumeric(a, b *Value) (order int, ordered bool, err error) {
-	x, err := a.number()
-	if err != nil {
-		return 0, false, err
+// both reads two values in the same way.
+func both[T any](a, b *Value, read func(*Value) (T, error)) (x, y T, err error) {
+	if x, err = read(a); err == nil {
+		y, err = read(b)
 	}
-	y, err := b.number()
+	return x, y, err
+}
+
+func compareNumeric(a, b *Value) (order int, ordered bool, err error) {
+	x, y, err := both(a, b, (*Value).number)
 	if err != nil {
 		return 0, false, err
 	}
@@ -156,11 +160,7 @@ func compareNumeric(a, b *Value) (order int, ordered bool, err error) {
 
 // equalKids compares two lists, or two dicts, whose order does not matter.
 func equalKids(a, b *Value) (bool, error) {
-	x, err := a.Split()
-	if err != nil {
-		return false, err
-	}
-	y, err := b.Split()
+	x, y, err := both(a, b, (*Value).Split)
 	if err != nil || len(x.Values) != len(y.Values) {
 		return false, err
 	}
@@ -195,11 +195,7 @@ func Compare(a, b *Value, sign string) (order int, ordered bool, err error) {
 
 // compareLists orders by the first elements that differ, then by length.
 func compareLists(a, b *Value, sign string) (order int, ordered bool, err error) {
-	x, err := a.Split()
-	if err != nil {
-		return 0, false, err
-	}
-	y, err := b.Split()
+	x, y, err := both(a, b, (*Value).Split)
 	if err != nil {
 		return 0, false, err
 	}

@@ -84,6 +84,29 @@ func readLink(o object, raw *document.Parts) (link, error) {
 	return l, nil
 }
 
+// eachHeard goes through the links whose switch was listened to, with what it told by TLVs of the
+// wanted types, or of all when none is named.
+func eachHeard(t *inspector.Task, each func(l link, facts *lldp.Facts) error, wanted ...byte) error {
+	links, err := linksOf(t.Data)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.said == nil {
+			t.Log.Debug("no LLDP data for interface", "interface", clipped(l.name))
+			continue
+		}
+		facts, err := l.facts(t, wanted...)
+		if err == nil {
+			err = each(l, facts)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // knownInterfaces returns what validate_interfaces has put into all_interfaces.
 func knownInterfaces(d *document.Document) (object, error) {
 	const where = "all_interfaces"

@@ -22,30 +22,19 @@ func (lldpBasic) Name() string { return "lldp_basic" }
 // After implements inspector.After. It sets lldp_processed of every interface in
 // all_interfaces whose switch told something.
 func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
-	links, err := linksOf(t.Data)
-	if err != nil {
+	processed := make(map[string]*lldp.Facts)
+	err := eachHeard(t, func(l link, facts *lldp.Facts) error {
+		if !facts.Empty() {
+			processed[l.name] = facts
+		}
+		return nil
+	})
+	if err != nil || len(processed) == 0 {
 		return err
 	}
 	known, err := knownInterfaces(t.Data)
 	if err != nil {
 		return err
-	}
-	processed := make(map[string]*lldp.Facts)
-	for _, l := range links {
-		if l.said == nil {
-			t.Log.Debug("no LLDP data for interface", "interface", clipped(l.name))
-			continue
-		}
-		facts, err := l.facts(t)
-		if err != nil {
-			return err
-		}
-		if !facts.Empty() {
-			processed[l.name] = facts
-		}
-	}
-	if len(processed) == 0 {
-		return nil
 	}
 	if err := noteFacts(t.Data, known, processed); err != nil {
 		return err

@@ -33,25 +33,10 @@ func (localLinkConnection) Name() string { return "local_link_connection" }
 // refuses to change the links of a deployed node: that ends the introspection,
 // because what the node is connected to is not what Ironic knows any more.
 func (h localLinkConnection) After(ctx context.Context, t *inspector.Task) error {
-	links, err := linksOf(t.Data)
-	if err != nil {
-		return err
-	}
-	for _, l := range links {
-		if l.said == nil {
-			t.Log.Debug("no LLDP data for interface", "interface", clipped(l.name))
-			continue
-		}
-		facts, err := l.facts(t, lldp.TypeChassisID, lldp.TypePortID)
-		if err != nil {
-			return err
-		}
-		err = changePort(ctx, t, l, "local_link_connection", func(p *ironic.Port) []ironic.Patch { return h.patch(p, facts) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachHeard(t, func(l link, facts *lldp.Facts) error {
+		return changePort(ctx, t, l, "local_link_connection",
+			func(p *ironic.Port) []ironic.Patch { return h.patch(p, facts) })
+	}, lldp.TypeChassisID, lldp.TypePortID)
 }
 
 // patch says how the port's link changes. A switch is known by its MAC alone:

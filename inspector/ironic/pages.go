@@ -1,7 +1,6 @@
 package ironic
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -58,8 +57,8 @@ func pagesOnce[T any](ctx context.Context, l *line, k call, read func(raw []byte
 		if err != nil || next == "" {
 			return items, n, err
 		}
-		query, err := nextQuery(next, filters)
-		if err != nil {
+		query, ok := nextQuery(next, filters)
+		if !ok {
 			return nil, n, garbled(k.name(), "Ironic's link to the next page cannot be followed: %.200q", next)
 		}
 		if seen[query] {
@@ -74,17 +73,15 @@ func pagesOnce[T any](ctx context.Context, l *line, k call, read func(raw []byte
 // by: Ironic's links repeat neither provision_state nor node, so that by them alone the next
 // page is one of all nodes, or of all ports. The link's host is what Ironic believes its own
 // to be, which behind a proxy may be out of reach, or must be shown a token.
-func nextQuery(next string, filters url.Values) (query string, err error) {
+func nextQuery(next string, filters url.Values) (query string, ok bool) {
 	link, err := url.Parse(next)
 	if err != nil {
-		return "", err
+		return "", false
 	}
 	values, err := url.ParseQuery(link.RawQuery)
 	if err != nil || len(values) == 0 {
-		return "", cmp.Or(err, errNoQuery)
+		return "", false
 	}
 	maps.Copy(values, filters)
-	return values.Encode(), nil
+	return values.Encode(), true
 }
-
-var errNoQuery = errors.New("the link has no query")

@@ -207,13 +207,9 @@ func failedInside(e *Error) bool {
 // later reports whether an answer says that nothing was done, and that it may be soon: there is too
 // much to do, no conductor lives that serves the node, or a proxy has no route to Ironic.
 func later(status int, own bool, said string) bool {
-	switch status {
-	case http.StatusNotFound:
-		return !own || noConductor(status, said)
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return true
-	}
-	return noConductor(status, said)
+	soon := []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable}
+	return slices.Contains(soon, status) || status == http.StatusNotFound && !own || noConductor(status, said)
 }
 
 // noConductor reports whether Ironic says that none of the conductors that live serves a node's driver
@@ -231,14 +227,11 @@ func Unknown(err error) bool {
 	if !ok || errors.Is(err, ErrNotSent) {
 		return false
 	}
-	switch e.Status {
-	case 0:
+	if e.Status == 0 {
 		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
-		return true
-	default:
-		return false
 	}
+	lost := []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout}
+	return slices.Contains(lost, e.Status)
 }
 
 // NodeName is a node and its name in Ironic, "" if it has none.

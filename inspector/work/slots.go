@@ -114,19 +114,12 @@ func (s *slots) admitWaiting() {
 	s.startWaiting()
 }
 
-// resize sets the number of workers and returns how many are free. A surplus worker
+// resize sets the number of workers and returns how many more tasks may run. A surplus worker
 // finishes its task and exits.
 func (s *slots) resize(size int) int {
 	s.mu.Lock()
-	s.size = size
-	s.mu.Unlock()
-	return s.free()
-}
-
-// free returns how many more tasks may run.
-func (s *slots) free() int {
-	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.size = size
 	return max(s.size-s.busy, 0)
 }
 

@@ -17,10 +17,10 @@ func TestTheQueueHasItsTurn(t *testing.T) {
 	for range maxAdmitted + 1 {
 		c.release()
 	}
-	if c.free() != 1 || len(c.waiting) != c.size-maxAdmitted {
-		t.Errorf("free %d, waiting %d", c.free(), len(c.waiting))
+	if c.resize(c.size) != 1 || len(c.waiting) != c.size-maxAdmitted {
+		t.Errorf("free %d, waiting %d", c.resize(c.size), len(c.waiting))
 	}
-	if c.admitWaiting(); c.free() != 0 { // the queue wants nobody
-		t.Errorf("free %d", c.free())
+	if c.admitWaiting(); c.resize(c.size) != 0 { // the queue wants nobody
+		t.Errorf("free %d", c.resize(c.size))
 	}
 }
