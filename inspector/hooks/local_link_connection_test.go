@@ -63,7 +63,8 @@ func TestLocalLinkConnection(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			made, err := localLinkConnection{}.configured(config.Inspection{Processing: config.Processing{OverwriteExisting: !tt.keep}})
+			made, err := localLinkConnection{}.configured(
+				config.Inspection{Processing: config.Processing{OverwriteExisting: !tt.keep}})
 			if err != nil {
 				t.Fatal(err)
 			}
