@@ -178,6 +178,18 @@ func acting(method string, path ...string) request {
 	return request{method: method, path: path, id: newID(), try: actTry, timeout: actTimeout, once: true}
 }
 
+// repeatable is a question with a body that may be asked again: twice is the same as once.
+// what names the body in an error.
+func repeatable(what string, body any, method string, path ...string) (request, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return request{}, fmt.Errorf("encode %s: %w", what, err)
+	}
+	r := acting(method, path...)
+	r.body, r.once = text, false
+	return r, nil
+}
+
 // withParameter returns a copy of q in which key has one value.
 func withParameter(q url.Values, key, value string) url.Values {
 	out := url.Values{key: {value}}
@@ -196,8 +208,6 @@ func (r request) about() string {
 	}
 	return r.path[0]
 }
-
-func (r request) changes() bool { return r.method != http.MethodGet }
 
 // answer is what a server said to a request that it carried out.
 type answer struct {
@@ -223,6 +233,15 @@ func asked[T any](ctx context.Context, c *endpoints, r request, ok func(T) bool)
 		err = a.decode(&v, func() bool { return ok(v) })
 	}
 	return v, err
+}
+
+// listed reads the list that an answer has under a key.
+func listed[T any](ctx context.Context, c *Client, key string, path ...string) ([]T, error) {
+	var all []T
+	_, err := asked(ctx, c.endpoints, c.reading(nil, path...), func(a map[string]json.RawMessage) bool {
+		return json.Unmarshal(a[key], &all) == nil && all != nil
+	})
+	return all, err
 }
 
 // ask puts the request to one server after another, in rounds with pauses between
@@ -272,7 +291,7 @@ func (c *Client) Wait(ctx context.Context, d time.Duration) bool {
 // round asks each server once, first the one that answered last.
 func (c *endpoints) round(ctx context.Context, r request) (answer, error) {
 	first, n := int(c.current.Load()), len(c.servers)
-	none := NoAnswerError{Changes: r.changes(), About: r.about()}
+	none := NoAnswerError{Changes: r.method != http.MethodGet, About: r.about()}
 	for i := range n {
 		at := (first + i) % n
 		a, err := c.try(ctx, c.servers[at], r)

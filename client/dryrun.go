@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 )
@@ -36,12 +35,10 @@ func DryRun(ctx context.Context, c *Client, changes []Change) (Plan, error) {
 			Message string `json:"message"`
 		} `json:"refused"`
 	}
-	body, err := json.Marshal(map[string]any{"changes": changes})
+	r, err := repeatable("the changes", map[string]any{"changes": changes}, http.MethodPost, "dry-run")
 	if err != nil {
-		return Plan{}, fmt.Errorf("encode the changes: %w", err)
+		return Plan{}, err
 	}
-	r := acting(http.MethodPost, "dry-run")
-	r.body, r.once = body, false // it changes nothing
 	a, err := asked(ctx, c.endpoints, r, func(a answer) bool {
 		return a.Before != nil && a.After != nil && (a.Refused == nil || a.Refused.Change < len(changes))
 	})

@@ -150,17 +150,13 @@ func wished(err error) time.Duration {
 	}
 	least := maxRetryAfter
 	for _, m := range e.Misses {
-		least = min(least, wish(m))
+		var said *Error
+		if !errors.As(m.Err, &said) {
+			return 0
+		}
+		least = min(least, said.RetryAfter)
 	}
 	return least
-}
-
-func wish(m *Miss) time.Duration {
-	var said *Error
-	if !errors.As(m.Err, &said) {
-		return 0
-	}
-	return said.RetryAfter
 }
 
 // refused reads an answer that is no success. Those of a server that cannot

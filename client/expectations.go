@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 )
 
@@ -25,12 +23,7 @@ type Verdict struct {
 
 // Expectations lists the expectations in the order of their names.
 func (h Hardware) Expectations(ctx context.Context) ([]Expectation, error) {
-	type answer struct {
-		Expectations []Expectation `json:"expectations"`
-	}
-	a, err := asked(ctx, h.c.endpoints, h.c.reading(nil, "expectations"),
-		func(a answer) bool { return a.Expectations != nil })
-	return a.Expectations, err
+	return listed[Expectation](ctx, h.c, "expectations", "expectations")
 }
 
 // Expectation reads one of them.
@@ -42,12 +35,10 @@ func isExpectation(e Expectation) bool { return e.Name != "" && e.Parts != nil }
 
 // PutExpectation writes an expectation: anything that encodes to the JSON of one.
 func (h Hardware) PutExpectation(ctx context.Context, name string, expectation any) error {
-	body, err := json.Marshal(expectation)
+	r, err := repeatable("expectation "+name, expectation, http.MethodPut, "expectations", name)
 	if err != nil {
-		return fmt.Errorf("encode expectation %s: %w", name, err)
+		return err
 	}
-	r := acting(http.MethodPut, "expectations", name)
-	r.body, r.once = body, false // the same again changes nothing
 	_, err = asked(ctx, h.c.endpoints, r, isExpectation)
 	return err
 }

@@ -52,10 +52,5 @@ func (h Hardware) Changes(ctx context.Context, node string) (Changes, error) {
 
 // Cabling reads where a node's interfaces were plugged in at its last inspection.
 func (h Hardware) Cabling(ctx context.Context, node string) ([]Cable, error) {
-	type answer struct {
-		Cables []Cable `json:"cables"`
-	}
-	a, err := asked(ctx, h.c.endpoints, h.c.reading(nil, "nodes", node, "cabling"),
-		func(a answer) bool { return a.Cables != nil })
-	return a.Cables, err
+	return listed[Cable](ctx, h.c, "cables", "nodes", node, "cabling")
 }

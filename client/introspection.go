@@ -209,13 +209,9 @@ func (c *Client) document(ctx context.Context, path ...string) ([]byte, error) {
 func (c *Client) Continue(ctx context.Context, document []byte) (node string, err error) {
 	r := acting(http.MethodPost, "continue")
 	r.body, r.try, r.timeout, r.once = document, continueTry, 2*continueTry, false
-	a, err := c.ask(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	var found struct {
+	type found struct {
 		UUID string `json:"uuid"`
 	}
-	err = a.decode(&found, func() bool { return found.UUID != "" })
-	return found.UUID, err
+	a, err := asked(ctx, c.endpoints, r, func(a found) bool { return a.UUID != "" })
+	return a.UUID, err
 }

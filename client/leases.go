@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -76,15 +75,13 @@ func (c *Client) AcquireLease(ctx context.Context, name string, l LeaseRequest) 
 	if l.Request == "" {
 		l.Request = uuid.NewString()
 	}
-	body, err := json.Marshal(map[string]any{
+	r, err := repeatable("the request", map[string]any{ // whose ID makes it one
 		"holder": l.Holder, "ttl_ms": l.TTL.Milliseconds(), "metadata": l.Metadata, "takeover": l.Takeover,
 		"wait_ms": l.Wait.Milliseconds(), "request_id": l.Request,
-	})
+	}, http.MethodPut, "leases", name)
 	if err != nil {
-		return Lease{}, fmt.Errorf("encode the request: %w", err)
+		return Lease{}, err
 	}
-	r := acting(http.MethodPut, "leases", name)
-	r.body, r.once = body, false // the request's ID makes it one
 	r.try += min(max(l.Wait, 0), maxLeaseWait)
 	return asked(ctx, c.endpoints, r, isLease)
 }
@@ -120,11 +117,5 @@ func (c *Client) ForgetLease(ctx context.Context, name string) error {
 // shown is a question of who has a lease. It may be repeated: a renewal twice is a
 // renewal, and of a release the second finds nothing to do.
 func shown(method, holder, token string, path ...string) (request, error) {
-	body, err := json.Marshal(map[string]string{"holder": holder, "token": token})
-	if err != nil {
-		return request{}, fmt.Errorf("encode the request: %w", err)
-	}
-	r := acting(method, path...)
-	r.body, r.once = body, false
-	return r, nil
+	return repeatable("the request", map[string]string{"holder": holder, "token": token}, method, path...)
 }

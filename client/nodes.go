@@ -10,17 +10,7 @@ type NodeName struct {
 
 // NodeNames lists the nodes in Ironic. Trivet alone answers this.
 func (c *Client) NodeNames(ctx context.Context) ([]NodeName, error) {
-	a, err := c.ask(ctx, c.reading(nil, "nodes"))
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Nodes *[]NodeName `json:"nodes"`
-	}
-	if err := a.decode(&list, func() bool { return list.Nodes != nil }); err != nil {
-		return nil, err
-	}
-	return *list.Nodes, nil
+	return listed[NodeName](ctx, c, "nodes", "nodes")
 }
 
 // NodeName reads one node, by UUID or name.
@@ -45,10 +35,5 @@ type Wait struct {
 // NodeWaits lists what a node waits for, as the peer that answers sees it. Trivet alone answers
 // this.
 func NodeWaits(ctx context.Context, c *Client, node string) ([]Wait, error) {
-	type answer struct {
-		Waits []Wait `json:"waits"`
-	}
-	a, err := asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "waits"),
-		func(a answer) bool { return a.Waits != nil })
-	return a.Waits, err
+	return listed[Wait](ctx, c, "waits", "nodes", node, "waits")
 }

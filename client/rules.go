@@ -32,17 +32,7 @@ type RuleHead struct {
 
 // Rules lists the rules, the oldest first: the order in which they are applied.
 func (c *Client) Rules(ctx context.Context) ([]RuleHead, error) {
-	a, err := c.ask(ctx, c.reading(nil, "rules"))
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Rules *[]RuleHead `json:"rules"`
-	}
-	if err := a.decode(&list, func() bool { return list.Rules != nil }); err != nil {
-		return nil, err
-	}
-	return *list.Rules, nil
+	return listed[RuleHead](ctx, c, "rules", "rules")
 }
 
 // Rule reads one rule.

@@ -47,20 +47,18 @@ func (c *Client) hold(g granted) (*Held, error) {
 	return &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}, nil
 }
 
-// start begins to renew the lease and to look at the clock.
+// start begins to renew the lease and to look at the clock. Both end soon after the lease is over;
+// Release waits for that.
 func (h *Held) start() {
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	h.tell()
-	go h.endWithLease()
-}
-
-// endWithLease ends soon after the lease is over; Release waits for it.
-func (h *Held) endWithLease() {
-	defer close(h.quiet)
-	var watching sync.WaitGroup
-	watching.Go(h.watch)
-	h.renewUntilOver()
-	watching.Wait()
+	var working sync.WaitGroup
+	working.Go(h.watch)
+	working.Go(h.renewUntilOver)
+	go func() {
+		working.Wait()
+		close(h.quiet)
+	}()
 }
 
 // Token is the fencing token: it rises with every grant, of any lease.
