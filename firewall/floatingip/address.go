@@ -50,6 +50,9 @@ func New(conf config.FloatingIP) (*Address, error) {
 	return &Address{ip: ip, iface: conf.Interface}, nil
 }
 
+// IP is the address itself.
+func (a *Address) IP() netip.Addr { return a.ip }
+
 // Put gives this host the address, or the address another life, for valid from
 // now: whole seconds, since the kernel counts no others, and at most ten. The
 // kernel removes it up to 0.9 s late (measured), never early.
@@ -121,32 +124,36 @@ func (a *Address) entry(index, scope int, valid time.Duration) *netlink.Addr {
 // or a preferred life that ends, as DHCP gives, is left alone: the error is
 // ErrForeign then. Remove needs a context that outlives the leadership.
 func (a *Address) Remove(ctx context.Context) error {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	if err := a.removeThose(k, floats); err != nil {
-		return err
-	}
-	return a.ensureAbsent(k)
+	return withKernel(ctx, func(k *kernel) error {
+		if err := a.removeThose(k, floats); err != nil {
+			return err
+		}
+		left, err := k.entries(a.ip)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if floats(left[0]) {
+			return fmt.Errorf("floating address %s is on %s again right after it was removed; stop the program that puts it there",
+				a.ip, k.name(left[0].LinkIndex))
+		}
+		return a.foreign(k, left[0])
+	})
 }
 
 // Withdraw takes away what Put gave this host, and nothing that another program carries,
 // in whichever form.
 func (a *Address) Withdraw(ctx context.Context) error {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	return a.removeThose(k, ends)
+	return withKernel(ctx, func(k *kernel) error { return a.removeThose(k, ends) })
 }
 
 // Given reports whether this host has the address as Put gives it.
-func (a *Address) Given(ctx context.Context) (bool, error) {
-	found, err := a.entries(ctx)
-	return slices.ContainsFunc(found, ends), err
+func (a *Address) Given(ctx context.Context) (given bool, err error) {
+	err = withKernel(ctx, func(k *kernel) error {
+		found, err := k.entries(a.ip)
+		given = slices.ContainsFunc(found, ends)
+		return err
+	})
+	return given, err
 }
 
 func (a *Address) removeThose(k *kernel, are func(netlink.Addr) bool) error {
@@ -173,19 +180,6 @@ func (a *Address) remove(k *kernel, e netlink.Addr) error {
 	return nil
 }
 
-// ensureAbsent makes sure that the host does not have the address.
-func (a *Address) ensureAbsent(k *kernel) error {
-	left, err := k.entries(a.ip)
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	if floats(left[0]) {
-		return fmt.Errorf("floating address %s is on %s again right after it was removed; stop the program that puts it there",
-			a.ip, k.name(left[0].LinkIndex))
-	}
-	return a.foreign(k, left[0])
-}
-
 func (a *Address) foreign(k *kernel, e netlink.Addr) error {
 	return fmt.Errorf("%w, as %s on %s; take it from there, or write another floating_ip.address", ErrForeign, e.IPNet,
 		k.name(e.LinkIndex))
@@ -203,14 +197,7 @@ func ends(e netlink.Addr) bool { return floats(e) && e.Flags&unix.IFA_F_PERMANEN
 
 // Own fails with ErrForeign if this host has the address in a form that trivet never
 // writes: as its own.
-func (a *Address) Own(ctx context.Context) error {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	return a.own(k)
-}
+func (a *Address) Own(ctx context.Context) error { return withKernel(ctx, a.own) }
 
 func (a *Address) own(k *kernel) error {
 	found, err := k.entries(a.ip)
@@ -223,23 +210,6 @@ func (a *Address) own(k *kernel) error {
 		}
 	}
 	return nil
-}
-
-// Held reports whether the kernel has the address now, on any interface and in
-// any form: whether this host answers for it.
-func (a *Address) Held(ctx context.Context) (bool, error) {
-	found, err := a.entries(ctx)
-	return len(found) > 0, err
-}
-
-// entries lists where and how this host has the address.
-func (a *Address) entries(ctx context.Context) ([]netlink.Addr, error) {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer k.Close()
-	return k.entries(a.ip)
 }
 
 // hint adds to an error of the kernel what to do about it.

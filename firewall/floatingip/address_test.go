@@ -75,11 +75,11 @@ func TestNothingIsDoneTooLate(t *testing.T) {
 		want error
 	}{{over, context.Canceled}, {lateContext{t.Context()}, context.DeadlineExceeded}} {
 		a := absent(t)
-		_, heldErr := a.Held(tt.ctx)
+		_, givenErr := a.Given(tt.ctx)
 		_, conflictErr := a.Conflict(tt.ctx, time.Second)
 		for call, err := range map[string]error{
 			"Put": a.Put(tt.ctx, time.Second), "Remove": a.Remove(tt.ctx), "Announce": a.Announce(tt.ctx),
-			"Held": heldErr, "Conflict": conflictErr,
+			"Given": givenErr, "Conflict": conflictErr,
 		} {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("%s: %v, want %v", call, err, tt.want)
@@ -95,8 +95,8 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Mi
 
 func TestWhatThisHostDoesNotHave(t *testing.T) {
 	a := absent(t)
-	if held, err := a.Held(t.Context()); held || err != nil {
-		t.Errorf("Held: %v, %v", held, err)
+	if given, err := a.Given(t.Context()); given || err != nil {
+		t.Errorf("Given: %v, %v", given, err)
 	}
 	if err := a.Remove(t.Context()); err != nil {
 		t.Errorf("Remove: %v", err)

@@ -42,6 +42,16 @@ func openKernel(ctx context.Context) (*kernel, error) {
 	return &kernel{h}, nil
 }
 
+// withKernel has one conversation.
+func withKernel(ctx context.Context, talk func(*kernel) error) error {
+	k, err := openKernel(ctx)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return talk(k)
+}
+
 // ended reports why ctx is over. It looks at the clock too: in a process that
 // was stopped, the timers that end contexts are late.
 func ended(ctx context.Context) error {

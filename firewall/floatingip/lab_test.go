@@ -174,9 +174,12 @@ func (f floating) announce() {
 
 func (f floating) held() (held bool) {
 	f.t.Helper()
-	f.Do(func() (err error) {
-		held, err = f.address.Held(f.t.Context())
-		return err
+	f.Do(func() error {
+		return withKernel(f.t.Context(), func(k *kernel) error {
+			found, err := k.entries(f.address.ip)
+			held = len(found) > 0
+			return err
+		})
 	})
 	return held
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -39,13 +38,9 @@ func NewAddress(c config.FloatingIP, log *slog.Logger) (*Address, error) {
 	if err != nil {
 		return nil, err
 	}
-	ip, err := config.FloatingAddress(c.Address)
-	if err != nil {
-		return nil, fmt.Errorf("floating_ip.address: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
-	a := &Address{Address: address, tables: nftables.NewAddress(ip)}
+	a := &Address{Address: address, tables: nftables.NewAddress(address.IP())}
 	if err := a.tables.Build(ctx); err != nil {
 		log.Warn("gate floating IP failed; after a fault of this host another waits a second more before it takes the address",
 			"address", c.Address, "err", err)
