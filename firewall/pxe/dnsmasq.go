@@ -2,6 +2,7 @@ package pxe
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -170,7 +171,7 @@ func (s Server) writePools(b *strings.Builder) {
 		i := s.subnetOf(p)
 		mask := fmt.Sprint(s.Addresses[i].Bits())
 		if p.First.Is4() {
-			mask = dotted(s.Addresses[i].Bits())
+			mask = net.IP(net.CIDRMask(s.Addresses[i].Bits(), 32)).String()
 		}
 		fmt.Fprintf(b, "dhcp-range=set:%s,%v,%v,%s,%ds\n", tagOf(i), p.First, p.Last, mask, int(s.Lease.Seconds()))
 	}
@@ -189,11 +190,6 @@ enable-ra
 ra-param=%s,60,0
 `, s.Interface)
 	}
-}
-
-func dotted(bits int) string {
-	mask := uint32(0xffffffff) << (32 - bits)
-	return netip.AddrFrom4([4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}).String()
 }
 
 // writeLoaders: firmware gets iPXE, and iPXE the script.
@@ -220,7 +216,12 @@ func (s Server) writeLoaders(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", l.tag, l.File)
 	}
-	s.writeNameless(b)
+	// PXE firmware that says nothing of its kind is older than UEFI.
+	if bios := Loaders()[0]; !slices.Contains(s.Without, bios.File) {
+		b.WriteString("# PXE firmware that does not name its kind is BIOS.\n" +
+			"dhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:named,PXEClient:Arch:\ndhcp-match=set:named,option:client-arch\n")
+		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:pxe,tag:!named,%s\n", bios.File)
+	}
 	// Firmware that boots by HTTP wants a URL, and to be told by the vendor class that
 	// the answer is for it.
 	s.eachHTTP(b, false, func(tag, file string, arch int) {
@@ -228,18 +229,6 @@ func (s Server) writeLoaders(b *strings.Builder) {
 		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s,option:vendor-class,HTTPClient\n", tag)
 		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", tag, file)
 	})
-}
-
-// writeNameless serves PXE firmware that says nothing of its kind: it is older
-// than UEFI.
-func (s Server) writeNameless(b *strings.Builder) {
-	bios := Loaders()[0]
-	if slices.Contains(s.Without, bios.File) {
-		return
-	}
-	b.WriteString("# PXE firmware that does not name its kind is BIOS.\n" +
-		"dhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:named,PXEClient:Arch:\ndhcp-match=set:named,option:client-arch\n")
-	fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:pxe,tag:!named,%s\n", bios.File)
 }
 
 // eachHTTP calls write for each kind of firmware that is served by HTTP over IPv4 or

@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
@@ -79,45 +80,24 @@ func (c Cut) Share(subnet netip.Prefix) ([]Pool, error) {
 	if part < 0 || part >= parts || c.Reserve < 0 {
 		return nil, fmt.Errorf("there is no part %d of %d behind the first %d addresses", part+1, parts, c.Reserve)
 	}
-	var whole Pool
-	var err error
-	if subnet.Addr().Is4() {
-		whole, err = share4(subnet, part, parts, c.Reserve)
-	} else {
-		whole, err = share6(subnet, part, parts)
+	first, each := int64(part+1)*window6, int64(window6)
+	switch {
+	case subnet.Addr().Is4():
+		size := int64(1) << (32 - subnet.Bits())
+		from := cmp.Or(int64(c.Reserve), size/2)
+		each = (size - 1 - from) / int64(parts) // the last address is the broadcast
+		if each < leastShare {
+			return nil, fmt.Errorf(
+				"%v is too small to be shared by %d peers: behind the first %d addresses, which are left to hosts, it has fewer than %d for each",
+				subnet, parts, from, leastShare)
+		}
+		first = from + int64(part)*each
+	case subnet.Bits() > 128-hostBits6:
+		return nil, fmt.Errorf("%v is too small to be shared: a prefix of at most %d bits is needed", subnet, 128-hostBits6)
+	case parts > mostParts6:
+		return nil, fmt.Errorf("%v cannot be shared by %d peers, at most %d", subnet, parts, mostParts6)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return without(whole, c.Keep), nil
-}
-
-func share4(subnet netip.Prefix, part, parts, reserve int) (Pool, error) {
-	size := int64(1) << (32 - subnet.Bits())
-	from := int64(reserve)
-	if from == 0 {
-		from = size / 2
-	}
-	each := (size - 1 - from) / int64(parts) // the last address is the broadcast
-	if each < leastShare {
-		return Pool{}, fmt.Errorf(
-			"%v is too small to be shared by %d peers: behind the first %d addresses, which are left to hosts, it has fewer than %d for each",
-			subnet, parts, from, leastShare)
-	}
-	first := from + int64(part)*each
-	return Pool{at(subnet, first), at(subnet, first+each-1)}, nil
-}
-
-func share6(subnet netip.Prefix, part, parts int) (Pool, error) {
-	if subnet.Bits() > 128-hostBits6 {
-		return Pool{}, fmt.Errorf("%v is too small to be shared: a prefix of at most %d bits is needed", subnet,
-			128-hostBits6)
-	}
-	if parts > mostParts6 {
-		return Pool{}, fmt.Errorf("%v cannot be shared by %d peers, at most %d", subnet, parts, mostParts6)
-	}
-	first := int64(part+1) * window6
-	return Pool{at(subnet, first), at(subnet, first+window6-1)}, nil
+	return without(Pool{at(subnet, first), at(subnet, first+each-1)}, c.Keep), nil
 }
 
 // without takes single addresses out of a pool.

@@ -2,7 +2,7 @@ package pxe
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"strings"
 )
 
@@ -23,7 +23,4 @@ func Check(text string) (signed, intact bool) {
 	return true, text[at:] == signature+digest(text[:at])+"\n"
 }
 
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
+func digest(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }

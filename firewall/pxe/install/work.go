@@ -107,21 +107,19 @@ func (w *work) rollback(ctx context.Context, why error) error {
 // mkdir makes a directory and the missing ones above it.
 func (w *work) mkdir(name string) error {
 	for _, dir := range slices.Backward(w.h.missingDirs(name)) {
-		err := w.edit(dir, content{}, directory(), func() error { return w.makeDir(dir) })
+		err := w.edit(dir, content{}, directory(), func() error {
+			if err := os.Mkdir(w.h.path(dir), 0o755); err != nil {
+				return err
+			}
+			w.undoing("remove directory "+dir, func(context.Context) error { return os.Remove(w.h.path(dir)) })
+			return os.Chmod(w.h.path(dir), 0o755) // dnsmasq reads it as another user, under any umask
+		})
 		if err != nil {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 		w.addChange("made", dir, "")
 	}
 	return nil
-}
-
-func (w *work) makeDir(dir string) error {
-	if err := os.Mkdir(w.h.path(dir), 0o755); err != nil {
-		return err
-	}
-	w.undoing("remove directory "+dir, func(context.Context) error { return os.Remove(w.h.path(dir)) })
-	return os.Chmod(w.h.path(dir), 0o755) // dnsmasq reads it as another user, under any umask
 }
 
 // missingDirs are a directory and those above it that do not exist, the deepest
