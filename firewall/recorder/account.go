@@ -52,24 +52,17 @@ type awaits struct {
 // Of one that starts the machine may not be switched on yet.
 func awaitedOf(v fsm.View, node string) (out awaits) {
 	if rec, ok := v.Record(node); ok && rec.State == introspection.NodeWaiting {
-		out = awaits{bootMACs(v, node), rec.Begun}
+		out.begun = rec.Begun
+		for _, mac := range slices.Concat(rec.Attributes.MACs, v.MACsByPort(node)) {
+			if slices.Contains(v.BootingByMAC(mac), node) && !slices.Contains(out.macs, mac) {
+				out.macs = append(out.macs, mac)
+			}
+		}
 	}
 	if i, ok := v.Inspected(node); ok && i.Since >= out.begun {
 		out = awaits{i.MACs, i.Since}
 	}
 	return out
-}
-
-// bootMACs returns the MACs with which a node under introspection is expected to boot: those of
-// its record, then those of its ports.
-func bootMACs(v fsm.View, node string) (macs []string) {
-	rec, _ := v.Record(node)
-	for _, mac := range slices.Concat(rec.Attributes.MACs, v.MACsByPort(node)) {
-		if slices.Contains(v.BootingByMAC(mac), node) && !slices.Contains(macs, mac) {
-			macs = append(macs, mac)
-		}
-	}
-	return macs
 }
 
 // called reports whether the ramdisk of a track's introspection has sent its document.

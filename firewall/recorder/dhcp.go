@@ -64,7 +64,9 @@ func readDHCP4(f frame) (s message, ok bool) {
 	default:
 		return s, false
 	}
-	s.uuid = clientUUID(m.GetOneOption(dhcpv4.OptionClientMachineIdentifier))
+	if id := m.GetOneOption(dhcpv4.OptionClientMachineIdentifier); len(id) == 17 && id[0] == 0 { // of the type 0
+		s.uuid = uuid.UUID(id[1:]).String()
+	}
 	return s, true
 }
 
@@ -85,36 +87,30 @@ func (s *message) answer4(f frame, m *dhcpv4.DHCPv4) {
 
 // client4 is the program that sent a message, and the architecture that it names, plus one.
 func client4(m *dhcpv4.DHCPv4) (c boots.Client, arch uint16) {
-	class := m.ClassIdentifier()
-	if all := m.ClientArch(); len(all) > 0 {
-		arch = archNumber(all[0])
+	if m.GetOneOption(dhcpv4.GenericOptionCode(optionIPXE)) != nil ||
+		strings.HasPrefix(string(m.GetOneOption(dhcpv4.OptionUserClassInformation)), "iPXE") {
+		return boots.IPXEClient, archNumber(m.ClientArch())
 	}
-	switch {
-	case m.GetOneOption(dhcpv4.GenericOptionCode(optionIPXE)) != nil ||
-		strings.HasPrefix(string(m.GetOneOption(dhcpv4.OptionUserClassInformation)), "iPXE"):
-		return boots.IPXEClient, arch
-	case strings.HasPrefix(class, "HTTPClient"):
-		return boots.HTTPClient, arch
-	case strings.HasPrefix(class, "PXEClient"):
-		return boots.PXEClient, arch
-	}
-	return boots.OtherClient, arch
+	return clientOf(m.ClassIdentifier()), archNumber(m.ClientArch())
 }
 
-// archNumber is an architecture as Step has it.
-func archNumber(a iana.Arch) uint16 {
-	if a == ^iana.Arch(0) {
+// clientOf is the program that a vendor class is of.
+func clientOf(class string) boots.Client {
+	switch {
+	case strings.HasPrefix(class, "HTTPClient"):
+		return boots.HTTPClient
+	case strings.HasPrefix(class, "PXEClient"):
+		return boots.PXEClient
+	}
+	return boots.OtherClient
+}
+
+// archNumber is the first of some architectures as Step has it.
+func archNumber(all []iana.Arch) uint16 {
+	if len(all) == 0 || all[0] == ^iana.Arch(0) {
 		return 0
 	}
-	return uint16(a) + 1
-}
-
-// clientUUID reads option 97, whose first byte is the type 0.
-func clientUUID(b []byte) string {
-	if len(b) != 17 || b[0] != 0 {
-		return ""
-	}
-	return uuid.UUID(b[1:]).String()
+	return uint16(all[0]) + 1
 }
 
 // readDHCP6 reads a message of DHCPv6. Its client's MAC is the one that the relay or the DUID
@@ -181,9 +177,7 @@ func (s *message) answer6(f frame, m *dhcpv6.Message) {
 }
 
 func client6(m *dhcpv6.Message) (c boots.Client, arch uint16) {
-	if all := m.Options.ArchTypes(); len(all) > 0 {
-		arch = archNumber(all[0])
-	}
+	arch = archNumber(m.Options.ArchTypes())
 	for _, class := range m.Options.UserClasses() {
 		if strings.HasPrefix(string(class), "iPXE") {
 			return boots.IPXEClient, arch
@@ -191,11 +185,8 @@ func client6(m *dhcpv6.Message) (c boots.Client, arch uint16) {
 	}
 	for _, vendor := range m.Options.VendorClasses() {
 		for _, data := range vendor.Data {
-			switch {
-			case strings.HasPrefix(string(data), "HTTPClient"):
-				return boots.HTTPClient, arch
-			case strings.HasPrefix(string(data), "PXEClient"):
-				return boots.PXEClient, arch
+			if c := clientOf(string(data)); c != boots.OtherClient {
+				return c, arch
 			}
 		}
 	}

@@ -44,8 +44,8 @@ func filter() ([]bpf.RawInstruction, error) {
 	p.add(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sampled - 1})
 	// The first is among them: it tells a file that is sent from a size that is asked for.
 	p.jump(bpf.JumpEqual, 1, "keep", "")
-	p.add(bpf.LoadIndirect{Off: 18, Size: 2}) // the length of the datagram
-	for _, block := range usualBlocks() {
+	p.add(bpf.LoadIndirect{Off: 18, Size: 2})                                    // the length of the datagram
+	for _, block := range []int{512, 1024, 1408, 1428, 1432, 1450, 1456, 1468} { // firmware, iPXE and servers agree on
 		p.jump(bpf.JumpEqual, uint32(udpHeader+4+block), "drop", "")
 	}
 	p.jump(bpf.JumpEqual, 0, "drop", "keep") // none of them
@@ -75,9 +75,6 @@ func filter() ([]bpf.RawInstruction, error) {
 	p.add(bpf.RetConstant{Val: 0})
 	return p.assemble()
 }
-
-// usualBlocks are the sizes of blocks that firmware, iPXE and servers agree on, in bytes.
-func usualBlocks() []int { return []int{512, 1024, 1408, 1428, 1432, 1450, 1456, 1468} }
 
 // program is a filter whose jumps name where they lead.
 type program struct {

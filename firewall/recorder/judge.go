@@ -71,7 +71,7 @@ func (w *watch) census(v fsm.View, now time.Time) {
 	}
 	w.counted = now
 	begin := func(node string) {
-		if known := w.nodes[node]; known == nil {
+		if w.nodes[node] == nil {
 			w.nodes[node] = &watched{since: now, next: now}
 		}
 	}
@@ -155,13 +155,4 @@ func keepFindings(stored, track boots.Track, found []entry.Finding, now entry.Ti
 		}
 	}
 	return all
-}
-
-// judgeSoon has nodes judged again whose findings were not committed.
-func (w *watch) judgeSoon(all []boots.Judged) {
-	for _, j := range all {
-		if known := w.nodes[j.Node]; known != nil {
-			known.next = known.last
-		}
-	}
 }

@@ -191,8 +191,11 @@ func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
 		return
 	}
 	v, _ := r.log.Changed()
-	if mac, at, ok := f.arpSender(); ok {
-		r.hearARP(v, mac, at, now)
+	if from, at, ok := f.arpSender(); ok { // a machine speaks from an address that was given by DHCP
+		mac := r.leases.holder(at, from)
+		if mac != "" && mac == from.String() && r.admit(v, side{mac: mac}, now) {
+			r.add(v, boots.Step{Kind: boots.Spoke, MAC: mac, Address: at.String()}, now)
+		}
 		return
 	}
 	if read := dhcpReader(f); read != nil {
@@ -200,14 +203,6 @@ func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
 		return
 	}
 	r.hearTransfer(v, f, now)
-}
-
-// hearARP reads who speaks from an address that was given by DHCP.
-func (r *Recorder) hearARP(v fsm.View, from net.HardwareAddr, at netip.Addr, now time.Time) {
-	mac := r.leases.holder(at, from)
-	if mac != "" && mac == from.String() && r.admit(v, side{mac: mac}, now) {
-		r.add(v, boots.Step{Kind: boots.Spoke, MAC: mac, Address: at.String()}, now)
-	}
 }
 
 // hearTransfer reads a frame of a file on its way. Machines that are awaited alone begin a
@@ -389,7 +384,11 @@ func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 func (r *Recorder) giveBack(taken map[string]*boots.Track, judged []boots.Judged) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.watch.judgeSoon(judged)
+	for _, j := range judged { // again
+		if known := r.watch.nodes[j.Node]; known != nil {
+			known.next = known.last
+		}
+	}
 	for node, t := range taken {
 		if newer := r.pending[node]; newer != nil {
 			if newer.Begun != t.Begun {

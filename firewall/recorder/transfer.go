@@ -83,14 +83,18 @@ func (ts transfers) hear(f frame, mac string, now time.Time) (steps []boots.Step
 		return ts.hearHTTP(f, mac, now)
 	}
 	if f.asksForFile() {
-		return ts.begin(f, &transfer{mac: mac, file: readName(f.body[2:]), block: tftpBlock, last: now})
+		return ts.begin(f, &transfer{mac: mac, file: said(string(f.body[2:])), block: tftpBlock, last: now})
 	}
 	if len(f.body) < 4 {
 		return nil
 	}
 	op := binary.BigEndian.Uint16(f.body)
 	if t := ts.open[f.src]; t.between(f.from, f.dst.Addr()) && op == tftpError && !t.http {
-		return ts.endByClient(t, f.body)
+		if t.at == 0 { // firmware asked for the size alone, and breaks off once it has it: that says nothing
+			ts.drop(t)
+			return nil
+		}
+		return ts.end(t, boots.Abandoned, said(string(f.body[4:])))
 	}
 	t := ts.open[f.dst]
 	if !t.between(f.to, f.src.Addr()) || t.http {
@@ -163,16 +167,6 @@ func (ts transfers) sent(t *transfer, number, length int) []boots.Step {
 	return nil
 }
 
-// endByClient reads a client's error. Firmware asks for the size of a file alone, and breaks off
-// once it has it: that says nothing.
-func (ts transfers) endByClient(t *transfer, body []byte) []boots.Step {
-	if t.at == 0 {
-		ts.drop(t)
-		return nil
-	}
-	return ts.end(t, boots.Abandoned, said(string(body[4:])))
-}
-
 // quiet ends the transfers of which nothing was heard for long.
 func (ts transfers) quiet(now time.Time) (ended []boots.Step) {
 	for _, t := range ts.open {
@@ -215,12 +209,6 @@ func (t *transfer) readOptions(b []byte) {
 			t.size = n
 		}
 	}
-}
-
-// readName is the text before the first zero.
-func readName(b []byte) string {
-	name, _, _ := bytes.Cut(b, []byte{0})
-	return said(string(name))
 }
 
 // hearHTTP reads the first line of a request for a file, or of its answer. How much of a file was
