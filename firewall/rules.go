@@ -138,6 +138,22 @@ type Chains interface {
 	Read(ctx context.Context) (Ruleset, error)
 }
 
+// Seal empties the lists of chains, so that they let nothing pass, and reads that back. what names
+// them in an error, and says is the error where they hold something all the same.
+func Seal(ctx context.Context, c Chains, what, says string) error {
+	err := c.Replace(ctx, Ruleset{})
+	if err == nil {
+		var got Ruleset
+		if got, err = c.Read(ctx); err == nil && !got.Equal(Ruleset{}) {
+			err = fmt.Errorf("%w: %s", ErrForeign, says)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("seal %s: %w", what, err)
+	}
+	return nil
+}
+
 // Swap is the kernel's permission to let something through: an object that ends by
 // itself. One goroutine calls it. Every swap is a transaction of its own.
 type Swap interface {

@@ -82,17 +82,7 @@ func Prepare(ctx context.Context, path string) (err error) {
 // programmed again; it reads that back. It removes nothing, so that it may be
 // called while dnsmasq runs.
 func (h *Hosts) Seal(ctx context.Context) error {
-	if err := h.Replace(ctx, firewall.Ruleset{}); err != nil {
-		return fmt.Errorf("seal the files for dnsmasq: %w", err)
-	}
-	got, err := h.Read(ctx)
-	if err == nil && !got.Equal(firewall.Ruleset{}) {
-		err = fmt.Errorf("%w: they do not stay as they are written", firewall.ErrForeign)
-	}
-	if err != nil {
-		return fmt.Errorf("seal the files for dnsmasq: %w", err)
-	}
-	return nil
+	return firewall.Seal(ctx, h, "the files for dnsmasq", "they do not stay as they are written")
 }
 
 // Release makes dnsmasq answer every machine, for a host whose lists are kept elsewhere by
@@ -132,6 +122,22 @@ func foreign(name string) error {
 // file is a file that has to be written.
 type file struct{ name, text string }
 
+// files are those that shut, in the order in which they are written, and then those that open.
+type files struct{ shut, open []file }
+
+// add adds a file. That unknown machines are shut out comes first; that they are let in is added
+// last, when all that is denied is known.
+func (f *files) add(name, text string, opens bool) {
+	switch {
+	case opens:
+		f.open = append(f.open, file{name, text})
+	case name == unknownFile:
+		f.shut = slices.Insert(f.shut, 0, file{name, text})
+	default:
+		f.shut = append(f.shut, file{name, text})
+	}
+}
+
 // Replace implements firewall.Chains. It writes the files that differ, in
 // bursts; one that ctx ends is gone on with by the next. Files of others stay,
 // for Read to find.
@@ -155,16 +161,16 @@ func (h *Hosts) Replace(ctx context.Context, r firewall.Ruleset) error {
 		next[mac] = mark{allow: true, deny: next[mac].deny}
 	}
 	h.marks = next
-	var shut, open []file
+	var todo files
 	for mac, m := range next {
 		if text := m.text(mac, r.Pass); text != now[mac] {
-			shut, open = sorted(shut, open, file{mac, text}, m.opens(r.Pass))
+			todo.add(mac, text, m.opens(r.Pass))
 		}
 	}
 	if text := unknownText(r.Pass); text != now[unknownFile] {
-		shut, open = around(shut, open, file{unknownFile, text}, r.Pass)
+		todo.add(unknownFile, text, r.Pass)
 	}
-	if err := h.writeAll(ctx, shut, open); err != nil {
+	if err := h.writeAll(ctx, todo); err != nil {
 		return err
 	}
 	h.pass, h.sure = r.Pass, true
@@ -224,31 +230,15 @@ func (h *Hosts) followDirectory() error {
 	return old.close()
 }
 
-// sorted adds a file to those that shut or to those that open.
-func sorted(shut, open []file, f file, opens bool) (_, _ []file) {
-	if opens {
-		return shut, append(open, f)
-	}
-	return append(shut, f), open
-}
-
-// around adds the file of unknown machines: that they are shut out comes first,
-// and that they are let in last, when all that is denied is known.
-func around(shut, open []file, f file, opens bool) (_, _ []file) {
-	if opens {
-		return shut, append(open, f)
-	}
-	return append([]file{f}, shut...), open
-}
-
 // writeAll writes what shuts, then what opens.
-func (h *Hosts) writeAll(ctx context.Context, shut, open []file) error {
-	for i, f := range slices.Concat(shut, open) {
+func (h *Hosts) writeAll(ctx context.Context, todo files) error {
+	all := slices.Concat(todo.shut, todo.open)
+	for i, f := range all {
 		if i > 0 && i%burst == 0 {
 			pace.Wait(ctx, pause)
 		}
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%d of %d files are written: %w", i, len(shut)+len(open), err)
+			return fmt.Errorf("%d of %d files are written: %w", i, len(all), err)
 		}
 		if err := h.dir.write(f.name, f.text); err != nil {
 			return err
@@ -270,7 +260,7 @@ func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
 		return errUnknown
 	}
 	next, pass := h.marksAfter(c)
-	var shut, open []file
+	var todo files
 	for mac, m := range next {
 		old, known := h.marks[mac]
 		was := ""
@@ -284,20 +274,20 @@ func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
 		if err := h.checkFile(mac, was); err != nil {
 			return err
 		}
-		shut, open = sorted(shut, open, file{mac, text}, m.opens(pass))
+		todo.add(mac, text, m.opens(pass))
 	}
 	if err := h.checkFile(unknownFile, unknownText(h.pass)); err != nil {
 		return err
 	}
 	if pass != h.pass {
-		shut, open = around(shut, open, file{unknownFile, unknownText(pass)}, pass)
+		todo.add(unknownFile, unknownText(pass), pass)
 	}
 	h.sure = false
 	if err := h.dir.current(); err != nil {
 		return err
 	}
 	maps.Copy(h.marks, next)
-	if err := h.writeAll(ctx, shut, open); err != nil {
+	if err := h.writeAll(ctx, todo); err != nil {
 		return err
 	}
 	h.pass, h.sure = pass, true
@@ -373,8 +363,19 @@ func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 		case ctx.Err() != nil:
 			return r, ctx.Err()
 		}
-		if err := h.readMark(name, &r); err != nil {
+		text, err := h.dir.readFile(name)
+		if err != nil {
 			return r, err
+		}
+		m, err := parseMark(name, text, r.Pass)
+		if err != nil {
+			return r, err
+		}
+		if m.allow {
+			r.Allow = append(r.Allow, name)
+		}
+		if m.deny {
+			r.Deny = append(r.Deny, name)
 		}
 		if _, known := h.marks[name]; known {
 			found++
@@ -385,23 +386,4 @@ func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 			len(h.marks)-found)
 	}
 	return r, nil
-}
-
-// readMark adds what the file of a MAC says.
-func (h *Hosts) readMark(mac string, r *firewall.Ruleset) error {
-	text, err := h.dir.readFile(mac)
-	if err != nil {
-		return err
-	}
-	m, err := parseMark(mac, text, r.Pass)
-	if err != nil {
-		return err
-	}
-	if m.allow {
-		r.Allow = append(r.Allow, mac)
-	}
-	if m.deny {
-		r.Deny = append(r.Deny, mac)
-	}
-	return nil
 }

@@ -121,9 +121,11 @@ func (f *Filter) Read(ctx context.Context) (firewall.Ruleset, error) {
 	var errs []error
 	for i, end := range ends {
 		now, err := end()
+		var r rules
 		if err == nil {
-			lists[i], err = now.lists(f.layout)
+			r, err = now.rulesOf(f.layout)
 		}
+		lists[i] = r.ruleset()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read the %s rules: %w", f.tools.families[i].name, err))
 		}
@@ -144,17 +146,7 @@ func (f *Filter) Read(ctx context.Context) (firewall.Ruleset, error) {
 // it builds what is missing, and reads it back. For hosts on which no peer runs:
 // at boot, after a stop.
 func (f *Filter) Seal(ctx context.Context) error {
-	if err := f.Replace(ctx, firewall.Ruleset{}); err != nil {
-		return fmt.Errorf("seal the PXE filter: %w", err)
-	}
-	got, err := f.Read(ctx)
-	if err == nil && !got.Equal(firewall.Ruleset{}) {
-		err = fmt.Errorf("%w: it does not stay shut", firewall.ErrForeign)
-	}
-	if err != nil {
-		return fmt.Errorf("seal the PXE filter: %w", err)
-	}
-	return nil
+	return firewall.Seal(ctx, f, "the PXE filter", "it does not stay shut")
 }
 
 // Remove takes our chains out of both back ends, and the chain in mangle in which

@@ -154,15 +154,6 @@ func (t table) rulesOf(l firewall.Layout) (r rules, err error) {
 	return r, err
 }
 
-// lists is what our rules in the table filter let through.
-func (t table) lists(l firewall.Layout) (firewall.Ruleset, error) {
-	r, err := t.rulesOf(l)
-	if err != nil {
-		return firewall.Ruleset{}, err
-	}
-	return r.ruleset(), nil
-}
-
 // list reads a list out of its chains.
 func (t table) list(chain, verdict string) (list, error) {
 	l := list{chain: chain, verdict: verdict, macs: make(map[string][]string)}
