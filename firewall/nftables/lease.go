@@ -36,10 +36,7 @@ func (l *Lease) Close() error { return l.socket.close() }
 // Arm implements firewall.Lease. It fails with firewall.ErrForeign when there is
 // nothing to arm; Shut builds it.
 func (l *Lease) Arm(ctx context.Context, d time.Duration) error {
-	if err := checkLife(d); err != nil {
-		return err
-	}
-	err := l.swap(ctx, func(f *Filter) []netlink.Message {
+	err := l.swap(ctx, d, func(f *Filter) []netlink.Message {
 		changes := append([]netlink.Message{f.flushSet(setArm)}, f.addElements(setArm, d, f.gated[0])...)
 		if f.held != "" {
 			changes = append(changes, f.ensureElements(f.held, f.gated...)...)
@@ -55,10 +52,7 @@ func (l *Lease) Arm(ctx context.Context, d time.Duration) error {
 // Open implements firewall.Lease. It fails with firewall.ErrForeign when the
 // sets are gone.
 func (l *Lease) Open(ctx context.Context, d time.Duration) error {
-	if err := checkLife(d); err != nil {
-		return err
-	}
-	err := l.swap(ctx, func(f *Filter) []netlink.Message {
+	err := l.swap(ctx, d, func(f *Filter) []netlink.Message {
 		return slices.Concat(f.deleteElements(setArm, f.gated[0]), []netlink.Message{f.flushSet(setLease)},
 			f.addElements(setLease, d, f.gated...))
 	})
@@ -68,10 +62,7 @@ func (l *Lease) Open(ctx context.Context, d time.Duration) error {
 // Hold implements firewall.Lease. It fails with firewall.ErrForeign when the
 // sets are gone.
 func (l *Lease) Hold(ctx context.Context, d time.Duration) error {
-	if err := checkLife(d); err != nil {
-		return err
-	}
-	err := l.swap(ctx, func(f *Filter) []netlink.Message {
+	err := l.swap(ctx, d, func(f *Filter) []netlink.Message {
 		return append(f.deleteElements(setLease, f.gated...), f.addElements(setLease, d, f.gated...)...)
 	})
 	return l.lapsed(ctx, err)
@@ -87,8 +78,12 @@ func (l *Lease) Shut(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// swap makes what change says of each table, all in one transaction.
-func (l *Lease) swap(ctx context.Context, change func(*Filter) []netlink.Message) error {
+// swap makes what change says of each table, all in one transaction, for elements that live for d. It
+// refuses those that would never end: to the kernel, no timeout is for ever.
+func (l *Lease) swap(ctx context.Context, d time.Duration, change func(*Filter) []netlink.Message) error {
+	if d < time.Millisecond || d > maxLife {
+		return fmt.Errorf("a lease of %v: it must last from 1ms to %v", d, maxLife)
+	}
 	var changes []netlink.Message
 	for _, f := range l.filters {
 		changes = append(changes, change(f)...)
@@ -112,7 +107,11 @@ func (l *Lease) lapsed(ctx context.Context, err error) error {
 // built again lets everything out. Else it returns otherwise.
 func (l *Lease) missing(ctx context.Context, otherwise error) error {
 	for _, f := range l.filters {
-		seen, err := f.readRules(ctx, l.socket, f.heldSets()...)
+		var held []string
+		if f.held != "" {
+			held = append(held, f.held)
+		}
+		seen, err := f.readRules(ctx, l.socket, held...)
 		if err == nil {
 			err = seen.err()
 		}
@@ -124,20 +123,4 @@ func (l *Lease) missing(ctx context.Context, otherwise error) error {
 		}
 	}
 	return otherwise
-}
-
-// heldSets are the sets whose elements do not end.
-func (f *Filter) heldSets() []string {
-	if f.held == "" {
-		return nil
-	}
-	return []string{f.held}
-}
-
-// checkLife refuses what would never end: to the kernel, no timeout is for ever.
-func checkLife(d time.Duration) error {
-	if d < time.Millisecond || d > maxLife {
-		return fmt.Errorf("a lease of %v: it must last from 1ms to %v", d, maxLife)
-	}
-	return nil
 }
