@@ -103,7 +103,7 @@ func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger, meanwhile f
 // interface.
 func (f Filter) onlyWhere(at netif.Place, configured string) Filter {
 	if why := at.Problem(configured); why != nil {
-		m := shut{f.Chains, f.Lease, why}
+		m := shut{broken{why}, f.Chains, f.Lease}
 		f.Chains, f.Lease = m, m
 	}
 	return f
@@ -126,7 +126,7 @@ func (m making) driverFilter(ctx context.Context) (Filter, error) {
 	case Dnsmasq:
 		return m.underLease(ctx, Dnsmasq, m.dnsmasqLists)
 	}
-	nft, lacks := m.newTable(ctx)
+	nft, lacks := newTable(ctx, m.layout)
 	if lacks == nil {
 		return m.tableFirst(ctx, nft, m.nftablesFilter)
 	}
@@ -146,8 +146,8 @@ func join(nft, ipt error) error {
 }
 
 // newTable returns a table that this kernel can have.
-func (m making) newTable(ctx context.Context, options ...nftables.Option) (*nftables.Filter, error) {
-	nft, err := nftables.New(m.layout, options...)
+func newTable(ctx context.Context, l firewall.Layout, options ...nftables.Option) (*nftables.Filter, error) {
+	nft, err := nftables.New(l, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (m making) dnsmasqLists(context.Context) (Filter, watcher, error) {
 // nothing that ends a lease conditionally, and is refused.
 func (m making) underLease(ctx context.Context, driver string,
 	lists func(context.Context) (Filter, watcher, error)) (Filter, error) {
-	nft, err := m.newTable(ctx, nftables.LeaseOnly())
+	nft, err := newTable(ctx, m.layout, nftables.LeaseOnly())
 	if nft == nil {
 		return Filter{}, err
 	}
@@ -332,7 +332,7 @@ func pass(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
 	}
 }
 
-// broken is the filter of a host that can have none.
+// broken is the filter of a host that can have none: it fails at everything.
 type broken struct{ err error }
 
 func (b broken) filter() Filter { return Filter{Chains: b, Lease: b, why: b.err} }

@@ -31,11 +31,7 @@ func removeAddress(ctx context.Context, c config.FloatingIP) error {
 	if err != nil {
 		return err
 	}
-	ip, err := config.FloatingAddress(c.Address)
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.Withdraw(ctx), removeTables(ctx, a, nftables.NewAddress(ip)))
+	return errors.Join(a.Withdraw(ctx), removeTables(ctx, a, nftables.NewAddress(a.IP())))
 }
 
 func closeDoor(ctx context.Context, c config.Config) error {
@@ -61,10 +57,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules
 	// that it does not know.
-	filter, lacks := nftables.New(layout)
-	if lacks == nil {
-		lacks = filter.Supported(ctx)
-	}
+	_, lacks := newTable(ctx, layout)
 	if lacks == nil {
 		return sealNftables(ctx, layout)
 	}

@@ -60,11 +60,13 @@ func newRemadeFilter(first Filter, again maker, look func(known int) (netif.Plac
 // keepRemade lets the filter run, and makes it again when it has to, until ctx ends.
 func (l *remadeFilter) keepRemade(ctx context.Context) {
 	for made := l.inner(); ctx.Err() == nil; made = l.inner() {
-		if made.why != nil {
-			l.remakeUntilDone(ctx)
+		if made.why == nil {
+			l.runMade(ctx, made)
 			continue
 		}
-		l.runMade(ctx, made)
+		for pause := retryFirst; pace.Wait(ctx, pause) && !l.remake(); {
+			pause = min(2*pause, lateEvery)
+		}
 	}
 }
 
@@ -101,15 +103,6 @@ func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 		if now != was {
 			l.log.Warn("packets of firewall.interface arrive elsewhere, making the PXE filter again", "from", was.Name, "to",
 				now.Name)
-			return
-		}
-	}
-}
-
-// remakeUntilDone makes the filter as often as it takes, or until ctx ends.
-func (l *remadeFilter) remakeUntilDone(ctx context.Context) {
-	for pause := retryFirst; ; pause = min(2*pause, lateEvery) {
-		if !pace.Wait(ctx, pause) || l.remake() {
 			return
 		}
 	}
@@ -209,15 +202,15 @@ func (l *remadeFilter) Shut(ctx context.Context) error {
 // shut is a filter that keeps everything out and says why: its rules are on another
 // interface than the configured one, or a part of it could not be made.
 type shut struct {
-	firewall.Chains
-	firewall.Lease
-	why error
+	broken
+	chains firewall.Chains
+	lease  firewall.Lease
 }
 
 // keptShut is the filter of a host that has no more of it than the table in nf_tables.
 func keptShut(nft *nftables.Filter, why error) Filter {
 	lease := nft.Lease()
-	s := shut{leased{new(noop), nft}, lease, why}
+	s := shut{broken{why}, leased{new(noop), nft}, lease}
 	return Filter{Chains: s, Lease: s, why: why, close: []func() error{lease.Close}}
 }
 
@@ -225,26 +218,12 @@ func keptShut(nft *nftables.Filter, why error) Filter {
 // machine passes, and nothing at all where that is done.
 func (s shut) Replace(ctx context.Context, _ firewall.Ruleset) error {
 	none := firewall.Ruleset{}
-	now, err := s.Chains.Read(ctx)
+	now, err := s.chains.Read(ctx)
 	if err != nil || !now.Equal(none) {
-		err = s.Chains.Replace(ctx, none)
+		err = s.chains.Replace(ctx, none)
 	}
-	return errors.Join(s.why, err)
+	return errors.Join(s.err, err)
 }
 
-// Change implements firewall.Chains.
-func (s shut) Change(context.Context, firewall.Change) error { return s.why }
-
-// Read implements firewall.Chains.
-func (s shut) Read(context.Context) (firewall.Ruleset, error) {
-	return firewall.Ruleset{}, s.why
-}
-
-// Arm implements firewall.Lease.
-func (s shut) Arm(context.Context, time.Duration) error { return s.why }
-
-// Open implements firewall.Lease.
-func (s shut) Open(context.Context, time.Duration) error { return s.why }
-
-// Hold implements firewall.Lease.
-func (s shut) Hold(context.Context, time.Duration) error { return s.why }
+// Shut implements firewall.Lease.
+func (s shut) Shut(ctx context.Context) error { return s.lease.Shut(ctx) }
