@@ -89,7 +89,7 @@ func (w *watch) addressConflict(ctx context.Context) string {
 		w.g.updateStatus(func(s *GuardStatus) { s.ConflictMAC = "" })
 		return ""
 	}
-	if known := w.g.Status().ConflictMAC; w.inquiry.conflictFor() > conflictReport && known != mac {
+	if known := w.g.Status().ConflictMAC; time.Since(w.inquiry.since) > conflictReport && known != mac {
 		w.g.o.Logger.Warn("floating IP conflict: another host answers ARP, not taking it", "address", w.g.o.AddressText,
 			"mac", mac)
 		w.g.updateStatus(func(s *GuardStatus) { s.ConflictMAC = mac })

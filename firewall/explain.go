@@ -106,8 +106,21 @@ func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 		x.step(RuleIntact, VerdictUnknown, "the rules of this host are not programmed, what gets through is not known: %v",
 			err)
 	}
-	x.meetLease(v, h.Guard)
-	x.meetRelay(h)
+	if g := h.Guard; g.Open {
+		x.step(RuleLease, VerdictNext, "the lease is in force here since %s, under token %v", moment(g.Since), g.Token)
+	} else {
+		x.step(RuleLease, VerdictDrop, "the lease is not in force here, so that nothing gets through: %s; %s", g.Why,
+			Recorded(v, v.PassDoor()))
+	}
+	// It never decides: whether a machine is behind a relay is not in the state, so that all that
+	// follows is about one that is not.
+	if h.Relays == RelaysMatched {
+		x.step(RuleRelay, VerdictNext,
+			"over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
+	} else {
+		x.step(RuleRelay, VerdictNext,
+			"if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether; over IPv6 always)")
+	}
 	x.meetWhitelist(v, h)
 	x.meetBlacklist(v, h)
 	x.meetPass(v, h)
@@ -140,15 +153,6 @@ func (x *Explanation) meetInterface(h HostState) {
 		strings.Join(ports, ", "), h.Interface, more)
 }
 
-func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
-	if g.Open {
-		x.step(RuleLease, VerdictNext, "the lease is in force here since %s, under token %v", moment(g.Since), g.Token)
-		return
-	}
-	x.step(RuleLease, VerdictDrop, "the lease is not in force here, so that nothing gets through: %s; %s", g.Why,
-		Recorded(v, v.PassDoor()))
-}
-
 // Recorded says in words who is recorded as having a door open.
 func Recorded(v fsm.View, d doors.Door) string {
 	switch {
@@ -166,19 +170,6 @@ func Recorded(v fsm.View, d doors.Door) string {
 }
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// meetRelay never decides: whether a machine is behind a relay is not in the
-// state, so that all that follows is about one that is not.
-func (x *Explanation) meetRelay(h HostState) {
-	switch h.Relays {
-	case RelaysMatched:
-		x.step(RuleRelay, VerdictNext,
-			"over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
-	default:
-		x.step(RuleRelay, VerdictNext,
-			"if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether; over IPv6 always)")
-	}
-}
 
 func (x *Explanation) meetWhitelist(v fsm.View, h HostState) {
 	booting := bootingText(v, x.MAC)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/doors"
-	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
@@ -106,12 +105,14 @@ func (g *Guard) Run(ctx context.Context, a Authority) error {
 		handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})},
 		rivals:   rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)},
 	}
-	g.beginLeadership(a.Token(), w.handOver)
+	g.mu.Lock()
+	g.running, g.handOver, g.status.Token = true, w.handOver, a.Token()
+	g.mu.Unlock()
 	defer g.endLeadership()
 	g.o.Lists.Lead(a.Token())
 	defer g.becomeFollower()
-	defer w.rivals.wait()
-	defer w.inquiry.wait()
+	defer w.rivals.work.Wait()
+	defer w.inquiry.work.Wait()
 	defer w.rerecord.work.Wait()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel() // after the door is shut
@@ -137,13 +138,6 @@ func (g *Guard) becomeFollower() {
 	default:
 		g.o.Lists.Lead(0)
 	}
-}
-
-func (g *Guard) beginLeadership(token fencing.Token, made *handOver) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.running, g.handOver = true, made
-	g.status.Token = token
 }
 
 func (g *Guard) endLeadership() {
@@ -408,11 +402,7 @@ func (w *watch) whyShut(ctx context.Context) (why string, err error) {
 // recordDoor commits what this token does: that it opens, before it does, and that
 // it has shut.
 func (w *watch) recordDoor(ctx context.Context, c fsm.Command) (bool, error) {
-	res, err := w.a.Propose(ctx, c)
-	if err != nil {
-		return false, fmt.Errorf("record it in the log: %w", err)
-	}
-	if err := res.Err(); err != nil {
+	if err := commit(ctx, w.a, c); err != nil {
 		return false, fmt.Errorf("record it in the log: %w", err)
 	}
 	return true, nil

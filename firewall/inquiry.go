@@ -89,9 +89,3 @@ func (i *inquiry) takeAnswer() (f found, ok bool) {
 	f, i.last = *i.last, nil
 	return f, time.Since(f.at) < foundFor
 }
-
-// conflictFor returns for how long another host has had the address.
-func (i *inquiry) conflictFor() time.Duration { return time.Since(i.since) }
-
-// wait returns when no question is under way; its context has ended before.
-func (i *inquiry) wait() { i.work.Wait() }

@@ -1,10 +1,12 @@
 package firewall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -127,13 +129,17 @@ func (l *Lists) Run(ctx context.Context) {
 	var now ListState // as programmed
 	var made fsm.View // the state that it was programmed from
 	whole := true     // the next round replaces everything
-	var poll alarm
-	defer poll.stop()
+	const never = time.Duration(math.MaxInt64)
+	poll, period := time.NewTicker(never), never
+	defer poll.Stop()
 	for ctx.Err() == nil {
 		v, changed := l.log.Changed()
 		token, terms, role := l.currentLeadership()
 		l.policy = terms.Policy
-		poll.every(terms.Compare)
+		if now := cmp.Or(terms.Compare, never); now != period {
+			period = now
+			poll.Reset(period)
+		}
 		next, err := l.programOnce(ctx, v, token, now, whole)
 		if ctx.Err() != nil {
 			return
@@ -155,40 +161,13 @@ func (l *Lists) Run(ctx context.Context) {
 		case <-changed:
 		case <-role:
 		case <-retry:
-		case <-poll.ring:
+		case <-poll.C:
 			whole = !l.kernelMatches(ctx, made, &now)
 		case <-l.foreign:
 			whole = !l.kernelMatches(ctx, made, &now)
 		case <-ctx.Done():
 		}
 	}
-}
-
-// alarm rings at a period that may become another. The zero alarm is silent.
-type alarm struct {
-	ring   <-chan time.Time // nil while it is silent
-	period time.Duration
-	ticker *time.Ticker
-}
-
-// every makes it ring at the period; 0: never.
-func (a *alarm) every(period time.Duration) {
-	if period == a.period {
-		return
-	}
-	a.stop()
-	if a.period = period; period > 0 {
-		a.ticker = time.NewTicker(period)
-		a.ring = a.ticker.C
-	}
-}
-
-// stop silences it.
-func (a *alarm) stop() {
-	if a.ticker != nil {
-		a.ticker.Stop()
-	}
-	a.ring, a.ticker, a.period = nil, nil, 0
 }
 
 // programOnce brings the kernel from now to what v wants.

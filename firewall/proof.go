@@ -3,6 +3,7 @@ package firewall
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -47,16 +48,7 @@ func (w *watch) proofFrom(door, address bool) time.Time {
 		t0 = w.door.swapped
 	}
 	if address {
-		t0 = latest(t0, w.shown.swapped, now.Add(-recentProof))
+		t0 = slices.MaxFunc([]time.Time{t0, w.shown.swapped, now.Add(-recentProof)}, time.Time.Compare)
 	}
 	return t0
-}
-
-func latest(t time.Time, others ...time.Time) time.Time {
-	for _, o := range others {
-		if o.After(t) {
-			t = o
-		}
-	}
-	return t
 }

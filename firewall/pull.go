@@ -67,26 +67,6 @@ func (p *Pull) Renew(period time.Duration) {
 	p.renewed = make(chan struct{})
 }
 
-// pause returns how long to wait after a pull that ended so, and a channel that
-// is closed when that is another time.
-func (p *Pull) pause(err error) (d time.Duration, again bool, renewed <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil {
-		return pullRetry, true, p.renewed
-	}
-	if p.period == 0 && !p.doubted.IsZero() {
-		return pullDoubted, true, p.renewed
-	}
-	return p.period, p.period > 0, p.renewed
-}
-
-func (p *Pull) set(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
-}
-
 // Run pulls until ctx ends. A failure is logged and tried again; the rules stay
 // as they are meanwhile.
 func (p *Pull) Run(ctx context.Context, a Authority) error {
@@ -100,7 +80,9 @@ func (p *Pull) Run(ctx context.Context, a Authority) error {
 		} else if err == nil && was != nil {
 			p.logger.Info("ports are listed from Ironic again")
 		}
-		p.set(err)
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
 		if !p.wait(ctx, time.Now(), err) {
 			return nil
 		}
@@ -111,9 +93,17 @@ func (p *Pull) Run(ctx context.Context, a Authority) error {
 // ctx has ended.
 func (p *Pull) wait(ctx context.Context, ended time.Time, err error) bool {
 	for {
-		after, again, renewed := p.pause(err)
+		p.mu.Lock()
+		after, renewed := p.period, p.renewed
+		switch {
+		case err != nil:
+			after = pullRetry
+		case after == 0 && !p.doubted.IsZero():
+			after = pullDoubted
+		}
+		p.mu.Unlock()
 		var next <-chan time.Time
-		if again {
+		if after > 0 {
 			next = time.After(time.Until(ended.Add(after)))
 		}
 		select {

@@ -67,9 +67,6 @@ func (r *rivals) stopListening() {
 	}
 }
 
-// wait returns when nothing listens any more; stopListening was called before.
-func (r *rivals) wait() { r.work.Wait() }
-
 // defendAddress deals with another host that claims the address, "" if there is none.
 // Neighbours follow the host that announced itself last: this host does so again,
 // with the proof of the next turn, which comes at once.
