@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"

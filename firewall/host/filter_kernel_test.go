@@ -98,7 +98,7 @@ func TestAFilterOnAPortOfABridge(t *testing.T) {
 		if err := f.Lease.Arm(t.Context(), time.Second); !errors.Is(err, firewall.ErrMisplaced) {
 			t.Errorf("follows-its-interface: armed: %v", err)
 		}
-		rules, err := made.Chains.(shut).Chains.Read(t.Context())
+		rules, err := made.Chains.(shut).chains.Read(t.Context())
 		if err == nil && !rules.Equal(firewall.Ruleset{}) {
 			t.Errorf("follows-its-interface: the bridge has %+v", rules)
 		}
