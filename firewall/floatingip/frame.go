@@ -71,9 +71,7 @@ const (
 	atEtherType = 12
 	atPayload   = 14 // behind the Ethernet header
 
-	atARPSender   = atPayload + 8
 	atARPSenderIP = atPayload + 14
-	arpLength     = atPayload + 28
 
 	atNextHeader = atPayload + 6
 	atHopLimit   = atPayload + 7
@@ -106,13 +104,11 @@ func (a arp) frame() []byte {
 }
 
 func arpSender(ip netip.Addr, frame []byte) (who mac, ok bool) {
-	if len(frame) < arpLength || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_ARP ||
-		string(frame[atPayload:atPayload+len(arpKind)]) != arpKind ||
-		!bytes.Equal(frame[atARPSenderIP:atARPSenderIP+4], ip.AsSlice()) {
-		return who, false
+	f, _ := rawsocket.ReadFrame(frame)
+	if from, at, ok := f.ARPSender(); ok && at == ip {
+		return mac(from), true
 	}
-	copy(who[:], frame[atARPSender:])
-	return who, true
+	return who, false
 }
 
 func ethernet(to, from mac, protocol uint16) []byte {
@@ -142,16 +138,8 @@ func advertisement(ip netip.Addr, own mac) []byte {
 
 // icmpFrame puts a body, whose checksum is still zero, into a frame for a group.
 func icmpFrame(own mac, from, to netip.Addr, body []byte) []byte {
-	length := binary.BigEndian.AppendUint16(nil, uint16(len(body)))
-	addrs := append(from.AsSlice(), to.AsSlice()...)
-	pseudo := append(append(append([]byte{}, addrs...), 0, 0), length...)
-	pseudo = append(pseudo, 0, 0, 0, unix.IPPROTO_ICMPV6)
-	binary.BigEndian.PutUint16(body[2:], rawsocket.Checksum(append(pseudo, body...)))
-
-	b := ethernet(group(to), own, unix.ETH_P_IPV6)
-	b = append(b, 0x60, 0, 0, 0) // version 6
-	b = append(append(b, length...), unix.IPPROTO_ICMPV6, neighbourHops)
-	return append(append(b, addrs...), body...)
+	return append(ethernet(group(to), own, unix.ETH_P_IPV6),
+		rawsocket.Packet(from, to, unix.IPPROTO_ICMPV6, neighbourHops, 2, body)...)
 }
 
 // advertiser does not look at the checksum: between virtual interfaces the

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
@@ -24,25 +25,12 @@ func (s Server) compare(o Server) int {
 	return cmp.Or(s.Address.Compare(o.Address), cmp.Compare(s.MAC, o.MAC))
 }
 
-// Places in a frame and lengths of its headers, in bytes.
-const (
-	etherHeader = 14
-	ipHeader    = 20 // without options; those sent here have none
-	udpHeader   = 8
-
-	atEtherType = 12
-	atFragment  = etherHeader + 6
-	atProtocol  = etherHeader + 9
-	atSource    = etherHeader + 12
-)
-
 // Places in a BOOTP message (RFC 951 §3, RFC 2131 §2).
 const (
-	atXID     = 4
-	atFlags   = 10
-	atChaddr  = 28
-	atCookie  = 236
-	atOptions = 240
+	atXID    = 4
+	atFlags  = 10
+	atChaddr = 28
+	atCookie = 236
 	// leastMessage is the size below which some relays drop a message.
 	leastMessage = 300
 )
@@ -56,9 +44,7 @@ const (
 	clientPort  = 68
 
 	cookie           = "\x63\x82\x53\x63"
-	optionPad        = 0
 	optionType       = 53
-	optionServer     = 54
 	optionParameters = 55
 	optionClass      = 60
 	optionEnd        = 255
@@ -84,94 +70,49 @@ func discover(mac net.HardwareAddr, xid uint32) []byte {
 
 	frame := append(bytes.Repeat([]byte{0xff}, 6), mac...)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IP)
-	return append(frame, datagram(message)...)
+	none, all := netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	return append(frame, datagram(netip.AddrPortFrom(none, clientPort), netip.AddrPortFrom(all, serverPort), 64,
+		message)...)
 }
 
-// datagram wraps a message from no address to all.
-func datagram(message []byte) []byte {
-	none, all := []byte{0, 0, 0, 0}, []byte{255, 255, 255, 255}
-	udp := binary.BigEndian.AppendUint16(nil, clientPort)
-	udp = binary.BigEndian.AppendUint16(udp, serverPort)
-	udp = binary.BigEndian.AppendUint16(udp, uint16(udpHeader+len(message)))
-	udp = append(append(udp, 0, 0), message...)
-	pseudo := append(append(append([]byte{}, none...), all...), 0, unix.IPPROTO_UDP)
-	pseudo = append(append(pseudo, udp[4:6]...), udp...)
-	binary.BigEndian.PutUint16(udp[6:], rawsocket.Checksum(pseudo))
-
-	ip := []byte{0x45, 0} // version 4, five words
-	ip = binary.BigEndian.AppendUint16(ip, uint16(ipHeader+len(udp)))
-	ip = append(ip, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0)
-	ip = append(append(ip, none...), all...)
-	binary.BigEndian.PutUint16(ip[10:], rawsocket.Checksum(ip))
-	return append(ip, udp...)
+// datagram wraps a message into UDP over IP.
+func datagram(from, to netip.AddrPort, hops byte, message []byte) []byte {
+	udp := binary.BigEndian.AppendUint16(nil, from.Port())
+	udp = binary.BigEndian.AppendUint16(udp, to.Port())
+	udp = binary.BigEndian.AppendUint16(udp, uint16(rawsocket.UDPHeader+len(message)))
+	return rawsocket.Packet(from.Addr(), to.Addr(), unix.IPPROTO_UDP, hops, 6, append(append(udp, 0, 0), message...))
 }
 
 // offer reads a frame for an answer to the request with this xid. An answer of any
-// kind shows that there is a server. Checksums are not compared: between virtual
-// interfaces the sender leaves them to hardware that no frame passes.
+// kind shows that there is a server, also one whose options cannot be read.
 func offer(frame []byte, mac net.HardwareAddr, xid uint32) (s Server, ok bool) {
-	message, source, ok := reply(frame)
-	if !ok || message[0] != bootReply || binary.BigEndian.Uint32(message[atXID:]) != xid ||
-		!bytes.Equal(message[atChaddr:atChaddr+len(mac)], mac) {
+	f, ok := rawsocket.ReadFrame(frame)
+	if !ok || f.Ether != unix.ETH_P_IP || f.Proto != unix.IPPROTO_UDP || f.Src.Port() != serverPort ||
+		f.Dst.Port() != clientPort || len(f.Body) < atCookie || f.Body[0] != bootReply ||
+		binary.BigEndian.Uint32(f.Body[atXID:]) != xid || !bytes.Equal(f.Body[atChaddr:atChaddr+len(mac)], mac) {
 		return s, false
 	}
-	s = Server{Address: source, MAC: net.HardwareAddr(frame[6:12]).String()}
-	if at, ok := identifier(message); ok {
-		s.Address = at
+	s = Server{Address: f.Src.Addr(), MAC: f.From.String()}
+	if m, err := dhcpv4.FromBytes(f.Body); err == nil {
+		if at, ok := netip.AddrFromSlice(m.ServerIdentifier()); ok { // what the server calls itself
+			s.Address = at
+		}
 	}
 	return s, true
-}
-
-// reply takes the BOOTP message out of a frame from a server's port to a
-// client's; ok is false if it is none.
-func reply(frame []byte) (message []byte, source netip.Addr, ok bool) {
-	if len(frame) < etherHeader+ipHeader || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_IP ||
-		frame[atProtocol] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(frame[atFragment:])&0x1fff != 0 {
-		return nil, source, false
-	}
-	header := 4 * int(frame[etherHeader]&0x0f)
-	udp := frame[min(etherHeader+header, len(frame)):]
-	if header < ipHeader || len(udp) < udpHeader+atCookie ||
-		binary.BigEndian.Uint16(udp) != serverPort || binary.BigEndian.Uint16(udp[2:]) != clientPort {
-		return nil, source, false
-	}
-	return udp[udpHeader:], netip.AddrFrom4([4]byte(frame[atSource : atSource+4])), true
-}
-
-// identifier returns what the server calls itself in its options.
-func identifier(message []byte) (at netip.Addr, ok bool) {
-	if len(message) < atOptions || string(message[atCookie:atOptions]) != cookie {
-		return at, false
-	}
-	for options := message[atOptions:]; len(options) >= 2 && options[0] != optionEnd; {
-		if options[0] == optionPad {
-			options = options[1:]
-			continue
-		}
-		end := 2 + int(options[1])
-		if end > len(options) {
-			break
-		}
-		if options[0] == optionServer && end == 6 {
-			return netip.AddrFrom4([4]byte(options[2:6])), true
-		}
-		options = options[end:]
-	}
-	return at, false
 }
 
 // answers is the kernel's part of offer: a busy network would otherwise fill the
 // socket with frames that are of no use here.
 func answers(xid uint32) ([]bpf.RawInstruction, error) {
 	return bpf.Assemble([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: atProtocol, Size: 1},
+		bpf.LoadAbsolute{Off: rawsocket.EtherHeader + 9, Size: 1},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_UDP, SkipFalse: 8},
-		bpf.LoadMemShift{Off: etherHeader}, // X: the length of the IP header
-		bpf.LoadIndirect{Off: etherHeader, Size: 2},
+		bpf.LoadMemShift{Off: rawsocket.EtherHeader}, // X: the length of the IP header
+		bpf.LoadIndirect{Off: rawsocket.EtherHeader, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: serverPort, SkipFalse: 5},
-		bpf.LoadIndirect{Off: etherHeader + 2, Size: 2},
+		bpf.LoadIndirect{Off: rawsocket.EtherHeader + 2, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: clientPort, SkipFalse: 3},
-		bpf.LoadIndirect{Off: etherHeader + udpHeader + atXID, Size: 4},
+		bpf.LoadIndirect{Off: rawsocket.EtherHeader + rawsocket.UDPHeader + atXID, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: xid, SkipFalse: 1},
 		bpf.RetConstant{Val: rawsocket.MaxFrame},
 		bpf.RetConstant{Val: 0},

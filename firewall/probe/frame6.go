@@ -1,11 +1,12 @@
 package probe
 
 import (
-	"bytes"
 	"encoding/binary"
 	"net"
 	"net/netip"
 
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
@@ -13,15 +14,11 @@ import (
 )
 
 // Places in a frame of IPv6 without extension headers (RFC 8200 section 3), which
-// DHCPv6 servers send none of, and lengths, in bytes.
+// DHCPv6 servers send none of, in bytes.
 const (
-	ip6Header = 40
-
-	atNextHeader   = etherHeader + 6
-	atSource6      = etherHeader + 8
-	atDestination6 = etherHeader + 24
-	atUDP6         = etherHeader + ip6Header
-	atMessage6     = atUDP6 + udpHeader
+	atNextHeader = rawsocket.EtherHeader + 6
+	atUDP6       = rawsocket.EtherHeader + rawsocket.IP6Header
+	atMessage6   = atUDP6 + rawsocket.UDPHeader
 )
 
 // Of DHCPv6 (RFC 8415 sections 7.2, 7.3 and 21).
@@ -29,17 +26,9 @@ const (
 	serverPort6 = 547
 	clientPort6 = 546
 
-	solicitType   = 1
 	advertiseType = 2
 	replyType     = 7
 
-	optionClientID   = 1
-	optionAddresses  = 3 // IA_NA
-	optionRequest    = 6
-	optionElapsed    = 8
-	optionVendor     = 16
-	optionBootFile   = 59 // RFC 5970 section 3
-	duidLinkLayer    = 3  // RFC 8415 section 11.4
 	enterpriseOfPXE  = 343
 	transactionMask6 = 0xffffff // transactions have three bytes
 )
@@ -56,64 +45,36 @@ const (
 // that asks: the server looks for the sender by neighbour discovery, and this host's
 // kernel answers that for no other address.
 func solicit(mac net.HardwareAddr, from netip.Addr, xid uint32) []byte {
-	message := binary.BigEndian.AppendUint32(nil, solicitType<<24|xid&transactionMask6)
-	message = option6(message, optionClientID, append([]byte{0, duidLinkLayer, 0, hardware}, mac...))
-	message = option6(message, optionAddresses, make([]byte, 12)) // identity 0, times as the server likes
-	message = option6(message, optionElapsed, []byte{0, 0})
-	message = option6(message, optionRequest, []byte{0, optionBootFile})
-	vendor := binary.BigEndian.AppendUint32(nil, enterpriseOfPXE)
-	vendor = binary.BigEndian.AppendUint16(vendor, uint16(len(class)))
-	message = option6(message, optionVendor, append(vendor, class...))
-
+	message := dhcpv6.Message{MessageType: dhcpv6.MessageTypeSolicit,
+		TransactionID: dhcpv6.TransactionID{byte(xid >> 16), byte(xid >> 8), byte(xid)}}
+	for _, option := range []dhcpv6.Option{
+		dhcpv6.OptClientID(&dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: mac}),
+		&dhcpv6.OptIANA{}, // identity 0, times as the server likes
+		dhcpv6.OptElapsedTime(0), dhcpv6.OptRequestedOption(dhcpv6.OptionBootfileURL),
+		&dhcpv6.OptVendorClass{EnterpriseNumber: enterpriseOfPXE, Data: [][]byte{[]byte(class)}},
+	} {
+		message.AddOption(option)
+	}
+	to := netip.AddrFrom16([16]byte([]byte(allServers)))
 	frame := append([]byte(allServersMAC), mac...)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IPV6)
-	return append(frame, datagram6(from, netip.AddrFrom16([16]byte([]byte(allServers))), clientPort6, serverPort6,
-		message)...)
-}
-
-func option6(message []byte, code uint16, value []byte) []byte {
-	message = binary.BigEndian.AppendUint16(message, code)
-	message = binary.BigEndian.AppendUint16(message, uint16(len(value)))
-	return append(message, value...)
-}
-
-// datagram6 wraps a message into UDP over IPv6. It does not leave the link.
-func datagram6(from, to netip.Addr, fromPort, toPort uint16, message []byte) []byte {
-	length := uint16(udpHeader + len(message))
-	udp := binary.BigEndian.AppendUint16(nil, fromPort)
-	udp = binary.BigEndian.AppendUint16(udp, toPort)
-	udp = binary.BigEndian.AppendUint16(udp, length)
-	udp = append(append(udp, 0, 0), message...)
-	addresses := append(from.AsSlice(), to.AsSlice()...)
-	pseudo := binary.BigEndian.AppendUint32(bytes.Clone(addresses), uint32(length)) // RFC 8200 section 8.1
-	pseudo = append(append(pseudo, 0, 0, 0, unix.IPPROTO_UDP), udp...)
-	sum := rawsocket.Checksum(pseudo)
-	if sum == 0 {
-		sum = 0xffff // zero would say that there is none, which IPv6 does not allow
-	}
-	binary.BigEndian.PutUint16(udp[6:], sum)
-
-	ip := []byte{0x60, 0, 0, 0}
-	ip = binary.BigEndian.AppendUint16(ip, length)
-	ip = append(ip, unix.IPPROTO_UDP, 1) // hops
-	return append(append(ip, addresses...), udp...)
+	return append(frame, datagram(netip.AddrPortFrom(from, clientPort6), netip.AddrPortFrom(to, serverPort6),
+		1, message.ToBytes())...) // it does not leave the link
 }
 
 // advertisement reads a frame for an answer to the SOLICIT with this xid that asked
 // from an address. The server is named by the address that its answer came from.
 func advertisement(frame []byte, asked netip.Addr, xid uint32) (s Server, ok bool) {
-	if len(frame) < atMessage6+4 || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_IPV6 ||
-		frame[etherHeader]>>4 != 6 || frame[atNextHeader] != unix.IPPROTO_UDP ||
-		binary.BigEndian.Uint16(frame[atUDP6:]) != serverPort6 || binary.BigEndian.Uint16(frame[atUDP6+2:]) != clientPort6 ||
-		netip.AddrFrom16([16]byte(frame[atDestination6:])) != asked {
+	f, ok := rawsocket.ReadFrame(frame)
+	if !ok || f.Proto != unix.IPPROTO_UDP || f.Src.Port() != serverPort6 ||
+		f.Dst != netip.AddrPortFrom(asked, clientPort6) || len(f.Body) < 4 {
 		return s, false
 	}
-	head := binary.BigEndian.Uint32(frame[atMessage6:])
+	head := binary.BigEndian.Uint32(f.Body)
 	if kind := head >> 24; kind != advertiseType && kind != replyType || head&transactionMask6 != xid&transactionMask6 {
 		return s, false
 	}
-	return Server{Address: netip.AddrFrom16([16]byte(frame[atSource6:])), MAC: net.HardwareAddr(frame[6:12]).String()},
-		true
+	return Server{Address: f.Src.Addr(), MAC: f.From.String()}, true
 }
 
 // answers6 is the kernel's part of advertisement.

@@ -67,12 +67,11 @@ func rawServer(t *testing.T, h *netns.Host, before ...[]byte) {
 func offered(request []byte) []byte {
 	message := slices.Clone(request[42:])
 	message[0] = bootReply
-	copy(message[atOptions:], "\x35\x01\x02\x36\x04\xc0\x00\x02\x05\xff")
+	copy(message[atCookie+len(cookie):], "\x35\x01\x02\x36\x04\xc0\x00\x02\x05\xff")
 	frame := append(bytes.Repeat([]byte{0xff}, 6), "\x52\x54\x00\x00\x00\x09\x08\x00"...)
-	frame = append(frame, datagram(message)...)
-	binary.BigEndian.PutUint16(frame[34:], serverPort)
-	binary.BigEndian.PutUint16(frame[36:], clientPort)
-	return frame
+	none, all := netip.IPv4Unspecified(), netip.MustParseAddr("255.255.255.255")
+	return append(frame, datagram(netip.AddrPortFrom(none, serverPort), netip.AddrPortFrom(all, clientPort), 64,
+		message)...)
 }
 
 func testFrom(ctx context.Context, h *netns.Host) (servers []Server, err error) {

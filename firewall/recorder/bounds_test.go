@@ -15,6 +15,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6"
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 )
@@ -69,7 +70,7 @@ func lastBlock(to net.HardwareAddr, dst string) []byte {
 func granted(t testing.TB, mac, at, relay string) []byte {
 	t.Helper()
 	b := give(t, own, hostAt, mac, dhcpv4.MessageTypeAck, "snponly.efi")
-	body := b[etherHeader+ip4Header+udpHeader:]
+	body := b[rawsocket.EtherHeader+rawsocket.IP4Header+rawsocket.UDPHeader:]
 	copy(body[16:], net.ParseIP(at).To4())
 	if relay != "" {
 		copy(body[24:], net.ParseIP(relay).To4())
@@ -112,7 +113,7 @@ func TestTransfersOfAllAreBounded(t *testing.T) {
 	ts, now := newTransfers(), time.Now()
 	for i := range 2 * maxTransfers {
 		mac := net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}
-		f, _ := readFrame(requestFile(mac, fmt.Sprintf("203.0.%d.%d:2070", i>>8, i&0xff), "x"))
+		f, _ := rawsocket.ReadFrame(requestFile(mac, fmt.Sprintf("203.0.%d.%d:2070", i>>8, i&0xff), "x"))
 		ts.hear(f, mac.String(), now.Add(time.Duration(i)*time.Millisecond))
 	}
 	if len(ts.open) != maxTransfers || len(ts.of) != maxTransfers {
@@ -284,10 +285,10 @@ func datagram6(from, to net.HardwareAddr, src, dst string, body []byte) []byte {
 	at, end := netip.MustParseAddrPort(src), netip.MustParseAddrPort(dst)
 	b := binary.BigEndian.AppendUint16(slices.Concat(to, from), unix.ETH_P_IPV6)
 	b = append(b, 0x60, 0, 0, 0)
-	b = binary.BigEndian.AppendUint16(b, uint16(udpHeader+len(body)))
+	b = binary.BigEndian.AppendUint16(b, uint16(rawsocket.UDPHeader+len(body)))
 	b = append(b, unix.IPPROTO_UDP, 64)
 	b = slices.Concat(b, at.Addr().AsSlice(), end.Addr().AsSlice())
-	for _, n := range []uint16{at.Port(), end.Port(), uint16(udpHeader + len(body)), 0} {
+	for _, n := range []uint16{at.Port(), end.Port(), uint16(rawsocket.UDPHeader + len(body)), 0} {
 		b = binary.BigEndian.AppendUint16(b, n)
 	}
 	return append(b, body...)

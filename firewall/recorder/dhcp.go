@@ -39,7 +39,7 @@ type message struct {
 // readDHCP4 reads a message between the ports of DHCP over IPv4. ok is false for one that is
 // no step of a boot.
 func readDHCP4(f frame) (s message, ok bool) {
-	m, err := dhcpv4.FromBytes(f.body)
+	m, err := dhcpv4.FromBytes(f.Body)
 	if err != nil || len(m.ClientHWAddr) != 6 {
 		return s, false
 	}
@@ -73,9 +73,9 @@ func readDHCP4(f frame) (s message, ok bool) {
 // answer4 reads what a server gives. An answer says nothing about its client's program.
 func (s *message) answer4(f frame, m *dhcpv4.DHCPv4) {
 	s.step.Client, s.step.Arch = 0, 0
-	s.step.Server, s.step.ServerMAC = addressText(m.ServerIdentifier()), f.from.String()
+	s.step.Server, s.step.ServerMAC = addressText(m.ServerIdentifier()), f.From.String()
 	if s.step.Server == "" {
-		s.step.Server = f.src.Addr().String()
+		s.step.Server = f.Src.Addr().String()
 	}
 	s.step.Address = addressText(m.YourIPAddr)
 	file := m.BootFileNameOption()
@@ -116,7 +116,7 @@ func archNumber(all []iana.Arch) uint16 {
 // readDHCP6 reads a message of DHCPv6. Its client's MAC is the one that the relay or the DUID
 // names, and else that of the frame.
 func readDHCP6(f frame) (s message, ok bool) {
-	packet, err := dhcpv6.FromBytes(f.body)
+	packet, err := dhcpv6.FromBytes(f.Body)
 	if err != nil {
 		return s, false
 	}
@@ -124,19 +124,19 @@ func readDHCP6(f frame) (s message, ok bool) {
 	if err != nil {
 		return s, false
 	}
-	toClient := f.dst.Port() == client6Port
-	s.mac = f.from.String()
+	toClient := f.Dst.Port() == client6Port
+	s.mac = f.From.String()
 	if toClient {
-		s.mac = f.to.String()
+		s.mac = f.To.String()
 	}
 	if packet.IsRelay() {
 		mac, err := dhcpv6.ExtractMAC(packet)
 		if err != nil || len(mac) != 6 {
 			return s, false
 		}
-		s.mac, s.step.Relay = mac.String(), f.src.Addr().String()
-		if f.answers() {
-			s.step.Relay = f.dst.Addr().String()
+		s.mac, s.step.Relay = mac.String(), f.Src.Addr().String()
+		if answers(f) {
+			s.step.Relay = f.Dst.Addr().String()
 		}
 		if relay, is := packet.(*dhcpv6.RelayMessage); is { // one in a switch has no such address (RFC 6221)
 			s.step.Relay = cmp.Or(addressText(relay.LinkAddr), s.step.Relay)
@@ -162,7 +162,7 @@ func readDHCP6(f frame) (s message, ok bool) {
 }
 
 func (s *message) answer6(f frame, m *dhcpv6.Message) {
-	s.step.Server, s.step.ServerMAC = f.src.Addr().WithZone("").String(), f.from.String()
+	s.step.Server, s.step.ServerMAC = f.Src.Addr().WithZone("").String(), f.From.String()
 	s.step.File = said(m.Options.BootFileURL())
 	if status := m.Options.Status(); status != nil && status.StatusCode != iana.StatusSuccess {
 		s.step.Kind, s.step.Text = boots.Refused, said(status.StatusMessage)
@@ -200,30 +200,30 @@ func clientMAC(f frame) string {
 	const at, length = 28, 6 // of DHCP over IPv4
 	const peer, half = 18, 8 // of the address of a relay's client
 	switch {
-	case f.src.Addr().Is4() && len(f.body) >= at+length:
-		return net.HardwareAddr(f.body[at : at+length]).String()
-	case f.dst.Port() == client6Port:
-		return f.to.String()
-	case f.relays6() && len(f.body) >= peer+2*half:
-		if mac, err := dhcpv6.GetMacAddressFromEUI64(net.IP(f.body[peer : peer+2*half])); err == nil {
+	case f.Src.Addr().Is4() && len(f.Body) >= at+length:
+		return net.HardwareAddr(f.Body[at : at+length]).String()
+	case f.Dst.Port() == client6Port:
+		return f.To.String()
+	case relays6(f) && len(f.Body) >= peer+2*half:
+		if mac, err := dhcpv6.GetMacAddressFromEUI64(net.IP(f.Body[peer : peer+2*half])); err == nil {
 			return mac.String()
 		}
 	}
-	return f.from.String()
+	return f.From.String()
 }
 
 // relays6 reports whether a message of DHCPv6 is between a relay and a server.
-func (f frame) relays6() bool {
-	return f.src.Addr().Is6() && len(f.body) > 0 && (f.body[0] == byte(dhcpv6.MessageTypeRelayForward) ||
-		f.body[0] == byte(dhcpv6.MessageTypeRelayReply))
+func relays6(f frame) bool {
+	return f.Src.Addr().Is6() && len(f.Body) > 0 && (f.Body[0] == byte(dhcpv6.MessageTypeRelayForward) ||
+		f.Body[0] == byte(dhcpv6.MessageTypeRelayReply))
 }
 
 // answers reports whether a message of DHCP is of a server.
-func (f frame) answers() bool {
-	if f.src.Addr().Is4() {
-		return len(f.body) > 0 && f.body[0] == byte(dhcpv4.OpcodeBootReply)
+func answers(f frame) bool {
+	if f.Src.Addr().Is4() {
+		return len(f.Body) > 0 && f.Body[0] == byte(dhcpv4.OpcodeBootReply)
 	}
-	return f.dst.Port() == client6Port || f.relays6() && f.body[0] == byte(dhcpv6.MessageTypeRelayReply)
+	return f.Dst.Port() == client6Port || relays6(f) && f.Body[0] == byte(dhcpv6.MessageTypeRelayReply)
 }
 
 // addressText is "" for none.

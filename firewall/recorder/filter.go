@@ -46,7 +46,7 @@ func filter() ([]bpf.RawInstruction, error) {
 	p.jump(bpf.JumpEqual, 1, "keep", "")
 	p.add(bpf.LoadIndirect{Off: 18, Size: 2})                                    // the length of the datagram
 	for _, block := range []int{512, 1024, 1408, 1428, 1432, 1450, 1456, 1468} { // firmware, iPXE and servers agree on
-		p.jump(bpf.JumpEqual, uint32(udpHeader+4+block), "drop", "")
+		p.jump(bpf.JumpEqual, uint32(rawsocket.UDPHeader+4+block), "drop", "")
 	}
 	p.jump(bpf.JumpEqual, 0, "drop", "keep") // none of them
 

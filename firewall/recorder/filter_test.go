@@ -6,6 +6,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 )
 
 // The kernel hands on what a boot consists of, and none of the bulk.
@@ -30,7 +32,7 @@ func TestFilter(t *testing.T) {
 	}
 	six := func(src, dst byte, proto byte) []byte {
 		b := append(append(append([]byte{}, machine...), own...), 0x86, 0xdd)
-		b = append(b, make([]byte, ip6Header+udpHeader)...)
+		b = append(b, make([]byte, rawsocket.IP6Header+rawsocket.UDPHeader)...)
 		b[14], b[20] = 0x60, proto
 		b[54], b[55], b[56], b[57] = 2, src, 2, dst
 		return b

@@ -69,13 +69,13 @@ func (l leases) grant(at netip.Addr, mac string, relayed bool) {
 // that message is read.
 func (l leases) answered(f frame, client string) {
 	const address, kind, offer = 16, 242, 2
-	if !f.src.Addr().Is4() || !f.answers() || len(f.body) < address+4 {
+	if !f.Src.Addr().Is4() || !answers(f) || len(f.Body) < address+4 {
 		return
 	}
-	if len(f.body) > kind && f.body[kind-2] == 53 && f.body[kind] == offer {
+	if len(f.Body) > kind && f.Body[kind-2] == 53 && f.Body[kind] == offer {
 		return // which gives nothing away yet
 	}
-	at := netip.AddrFrom4([4]byte(f.body[address : address+4]))
+	at := netip.AddrFrom4([4]byte(f.Body[address : address+4]))
 	if given, ok := l.byAddress.Peek(at); ok && given.(lease).mac != client {
 		l.byAddress.Remove(at)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -184,14 +185,17 @@ func (r *Recorder) Strangers() (all []Stranger, unread int) {
 	return r.strangers.list(), r.unread
 }
 
+// frame is one frame on the wire.
+type frame = rawsocket.Frame
+
 // hear reads one frame.
 func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
-	f, ok := readFrame(b)
+	f, ok := rawsocket.ReadFrame(b)
 	if !ok {
 		return
 	}
 	v, _ := r.log.Changed()
-	if from, at, ok := f.arpSender(); ok { // a machine speaks from an address that was given by DHCP
+	if from, at, ok := f.ARPSender(); ok { // a machine speaks from an address that was given by DHCP
 		mac := r.leases.holder(at, from)
 		if mac != "" && mac == from.String() && r.admit(v, side{mac: mac}, now) {
 			r.add(v, boots.Step{Kind: boots.Spoke, MAC: mac, Address: at.String()}, now)
@@ -210,9 +214,9 @@ func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
 // frame names.
 func (r *Recorder) hearTransfer(v fsm.View, f frame, now time.Time) {
 	mac := ""
-	if f.asksForFile() {
-		if mac = r.leases.holder(f.src.Addr(), f.from); mac == "" && f.dst.Port() == tftpPort {
-			mac = f.from.String()
+	if asksForFile(f) {
+		if mac = r.leases.holder(f.Src.Addr(), f.From); mac == "" && f.Dst.Port() == tftpPort {
+			mac = f.From.String()
 		}
 		if !r.admit(v, side{mac: mac}, now) {
 			return
@@ -237,10 +241,10 @@ func (r *Recorder) admit(v fsm.View, of side, now time.Time) bool {
 
 // dhcpReader is what reads the frame, nil if its ports are not DHCP's.
 func dhcpReader(f frame) func(frame) (message, bool) {
-	if f.proto != unix.IPPROTO_UDP {
+	if f.Proto != unix.IPPROTO_UDP {
 		return nil
 	}
-	for _, port := range []uint16{f.src.Port(), f.dst.Port()} {
+	for _, port := range []uint16{f.Src.Port(), f.Dst.Port()} {
 		switch port {
 		case serverPort, clientPort, pxePort:
 			return readDHCP4
@@ -261,7 +265,7 @@ func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool
 	}
 	r.leases.answered(f, mac)
 	if len(r.nodesOf(v, mac)) > 0 {
-		if !r.admit(v, side{mac, f.answers()}, now) {
+		if !r.admit(v, side{mac, answers(f)}, now) {
 			return
 		}
 	} else if !r.strangers.budget.AllowN(now, 1) {
@@ -274,7 +278,7 @@ func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool
 	}
 	switch s.step.Kind {
 	case boots.Offered, boots.Leased, boots.Refused:
-		s.step.Foreign = !bytes.Equal(f.from, own)
+		s.step.Foreign = !bytes.Equal(f.From, own)
 	}
 	if len(r.nodesOf(v, s.mac)) == 0 {
 		r.strangers.noteStranger(s, now)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -129,12 +130,12 @@ func told(track boots.Track) string {
 // datagram is a frame of UDP over IPv4.
 func datagram(from, to net.HardwareAddr, src, dst string, body []byte) []byte {
 	return packet(unix.IPPROTO_UDP, from, to, netip.MustParseAddrPort(src), netip.MustParseAddrPort(dst),
-		binary.BigEndian.AppendUint32(nil, uint32(udpHeader+len(body))<<16), body)
+		binary.BigEndian.AppendUint32(nil, uint32(rawsocket.UDPHeader+len(body))<<16), body)
 }
 
 // segment is one of TCP.
 func segment(from, to net.HardwareAddr, src, dst, body string) []byte {
-	rest := make([]byte, tcpHeader-4)
+	rest := make([]byte, rawsocket.TCPHeader-4)
 	rest[8] = 5 << 4
 	return packet(unix.IPPROTO_TCP, from, to, netip.MustParseAddrPort(src), netip.MustParseAddrPort(dst), rest,
 		[]byte(body))
@@ -142,9 +143,9 @@ func segment(from, to net.HardwareAddr, src, dst, body string) []byte {
 
 func packet(proto byte, from, to net.HardwareAddr, src, dst netip.AddrPort, rest, body []byte) []byte {
 	b := binary.BigEndian.AppendUint16(slices.Concat(to, from), unix.ETH_P_IP)
-	ip := make([]byte, ip4Header)
+	ip := make([]byte, rawsocket.IP4Header)
 	ip[0], ip[9] = 0x45, proto
-	binary.BigEndian.PutUint16(ip[2:], uint16(ip4Header+4+len(rest)+len(body)))
+	binary.BigEndian.PutUint16(ip[2:], uint16(rawsocket.IP4Header+4+len(rest)+len(body)))
 	copy(ip[12:], src.Addr().AsSlice())
 	copy(ip[16:], dst.Addr().AsSlice())
 	b = append(b, ip...)

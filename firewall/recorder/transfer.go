@@ -69,45 +69,45 @@ func newTransfers() transfers {
 }
 
 // asksForFile reports whether a frame is a request for a file.
-func (f frame) asksForFile() bool {
-	if f.proto == unix.IPPROTO_TCP {
-		return bytes.HasPrefix(f.body, []byte("GET "))
+func asksForFile(f frame) bool {
+	if f.Proto == unix.IPPROTO_TCP {
+		return bytes.HasPrefix(f.Body, []byte("GET "))
 	}
-	return f.dst.Port() == tftpPort && len(f.body) >= 4 && binary.BigEndian.Uint16(f.body) == tftpRead
+	return f.Dst.Port() == tftpPort && len(f.Body) >= 4 && binary.BigEndian.Uint16(f.Body) == tftpRead
 }
 
 // hear reads a frame of UDP or TCP. If it asks for a file, mac is the machine that does. steps are
 // those that it ends.
 func (ts transfers) hear(f frame, mac string, now time.Time) (steps []boots.Step) {
-	if f.proto == unix.IPPROTO_TCP {
+	if f.Proto == unix.IPPROTO_TCP {
 		return ts.hearHTTP(f, mac, now)
 	}
-	if f.asksForFile() {
-		return ts.begin(f, &transfer{mac: mac, file: said(string(f.body[2:])), block: tftpBlock, last: now})
+	if asksForFile(f) {
+		return ts.begin(f, &transfer{mac: mac, file: said(string(f.Body[2:])), block: tftpBlock, last: now})
 	}
-	if len(f.body) < 4 {
+	if len(f.Body) < 4 {
 		return nil
 	}
-	op := binary.BigEndian.Uint16(f.body)
-	if t := ts.open[f.src]; t.between(f.from, f.dst.Addr()) && op == tftpError && !t.http {
+	op := binary.BigEndian.Uint16(f.Body)
+	if t := ts.open[f.Src]; t.between(f.From, f.Dst.Addr()) && op == tftpError && !t.http {
 		if t.at == 0 { // firmware asked for the size alone, and breaks off once it has it: that says nothing
 			ts.drop(t)
 			return nil
 		}
-		return ts.end(t, boots.Abandoned, said(string(f.body[4:])))
+		return ts.end(t, boots.Abandoned, said(string(f.Body[4:])))
 	}
-	t := ts.open[f.dst]
-	if !t.between(f.to, f.src.Addr()) || t.http {
+	t := ts.open[f.Dst]
+	if !t.between(f.To, f.Src.Addr()) || t.http {
 		return nil
 	}
 	t.last = now
 	switch op {
 	case tftpOpts:
-		t.readOptions(f.body[2:])
+		t.readOptions(f.Body[2:])
 	case tftpError:
-		return ts.end(t, boots.Failed, said(string(f.body[4:])))
+		return ts.end(t, boots.Failed, said(string(f.Body[4:])))
 	case tftpData:
-		return ts.sent(t, int(binary.BigEndian.Uint16(f.body[2:])), f.size-4)
+		return ts.sent(t, int(binary.BigEndian.Uint16(f.Body[2:])), f.Size-4)
 	}
 	return nil
 }
@@ -121,9 +121,9 @@ func (t *transfer) between(client net.HardwareAddr, server netip.Addr) bool {
 // begin follows one more, which a frame asks for; an earlier one of the same port of the client is
 // over.
 func (ts transfers) begin(f frame, t *transfer) (steps []boots.Step) {
-	t.client, t.server, t.size = f.src, f.dst.Addr(), -1
-	if f.from.String() == t.mac {
-		t.direct = slices.Clone(f.from)
+	t.client, t.server, t.size = f.Src, f.Dst.Addr(), -1
+	if f.From.String() == t.mac {
+		t.direct = slices.Clone(f.From)
 	}
 	if before := ts.open[t.client]; before != nil {
 		if before.mac == t.mac && before.file == t.file && before.at == 0 {
@@ -214,17 +214,17 @@ func (t *transfer) readOptions(b []byte) {
 // hearHTTP reads the first line of a request for a file, or of its answer. How much of a file was
 // fetched is not seen: an answer that begins well counts as fetched.
 func (ts transfers) hearHTTP(f frame, mac string, now time.Time) []boots.Step {
-	line, _, _ := bytes.Cut(f.body, []byte("\r\n"))
+	line, _, _ := bytes.Cut(f.Body, []byte("\r\n"))
 	words := strings.SplitN(string(line), " ", 3)
 	if len(words) < 2 {
 		return nil
 	}
 	if words[0] == "GET" && len(words) == 3 && words[1] != "/" && strings.HasPrefix(words[2], "HTTP/1.") {
 		return ts.begin(f, &transfer{mac: mac, http: true, last: now,
-			file: said(fmt.Sprintf("http://%v%s", f.dst, words[1]))})
+			file: said(fmt.Sprintf("http://%v%s", f.Dst, words[1]))})
 	}
-	t := ts.open[f.dst]
-	if !t.between(f.to, f.src.Addr()) || !t.http || !strings.HasPrefix(words[0], "HTTP/1.") {
+	t := ts.open[f.Dst]
+	if !t.between(f.To, f.Src.Addr()) || !t.http || !strings.HasPrefix(words[0], "HTTP/1.") {
 		return nil
 	}
 	if status, err := strconv.Atoi(words[1]); err != nil || status >= 400 {

@@ -73,7 +73,7 @@ func listen(t *testing.T, h *netns.Host, link string) <-chan string {
 			return
 		}
 		ended <- wire.Listen(ctx, func(b []byte, _ net.HardwareAddr) {
-			if f, ok := readFrame(b); ok && dhcpReader(f) != nil {
+			if f, ok := rawsocket.ReadFrame(b); ok && dhcpReader(f) != nil {
 				heard <- clientMAC(f)
 			}
 		})
