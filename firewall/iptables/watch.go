@@ -91,5 +91,5 @@ func (f family) readInputChains(ctx context.Context, b Backend) (table, error) {
 	if b == Legacy {
 		return f.readTable(ctx, listTable)
 	}
-	return f.chainsOf(ctx, listTable, input, gateChain)
+	return f.chainsOf(ctx, input, gateChain)
 }
