@@ -39,21 +39,18 @@ const maxLeaseWait = 30 * time.Second
 // Leases lists the leases by name, free ones too. It reads page after page: a lease that
 // is made meanwhile may be missed.
 func (c *Client) Leases(ctx context.Context) (all []Lease, err error) {
+	type answer struct {
+		Leases []Lease `json:"leases"`
+		More   bool    `json:"more"`
+	}
 	var query url.Values
 	for range maxPages {
-		a, err := c.ask(ctx, c.reading(query, "leases"))
+		page, err := asked(ctx, c.endpoints, c.reading(query, "leases"),
+			func(a answer) bool { return a.Leases != nil && !(a.More && len(a.Leases) == 0) })
 		if err != nil {
 			return nil, err
 		}
-		var page struct {
-			Leases *[]Lease `json:"leases"`
-			More   bool     `json:"more"`
-		}
-		if err := a.decode(
-			&page, func() bool { return page.Leases != nil && !(page.More && len(*page.Leases) == 0) }); err != nil {
-			return nil, err
-		}
-		all = append(all, *page.Leases...)
+		all = append(all, page.Leases...)
 		if !page.More {
 			return all, nil
 		}

@@ -73,12 +73,19 @@ type pager struct {
 // next returns the next page; after the last one it is empty. There is no other
 // sign of the end, since the server's own limit is not known.
 func (p *pager) next(ctx context.Context) ([]Introspection, error) {
+	type answer struct {
+		Introspection []Introspection `json:"introspection"`
+	}
 	for {
-		a, err := p.client.ask(ctx, p.client.reading(p.parameters(), "introspection"))
+		page, err := asked(ctx, p.client.endpoints, p.client.reading(p.parameters(), "introspection"),
+			func(a answer) bool { return a.Introspection != nil })
 		var e *Error
 		switch {
 		case err == nil:
-			return p.decode(a)
+			if n := len(page.Introspection); n > 0 {
+				p.marker = page.Introspection[n-1].UUID
+			}
+			return page.Introspection, nil
 		case HasStatus(err, http.StatusNotFound) && p.marker != p.from && p.restarts < maxRestarts:
 			p.marker = p.from // deleted meanwhile; what was seen is passed over
 			p.restarts++
@@ -99,18 +106,4 @@ func (p *pager) parameters() url.Values {
 		q = withParameter(q, "limit", strconv.Itoa(p.size))
 	}
 	return q
-}
-
-func (p *pager) decode(a answer) ([]Introspection, error) {
-	var page struct {
-		Introspection *[]Introspection `json:"introspection"`
-	}
-	if err := a.decode(&page, func() bool { return page.Introspection != nil }); err != nil {
-		return nil, err
-	}
-	list := *page.Introspection
-	if len(list) > 0 {
-		p.marker = list[len(list)-1].UUID
-	}
-	return list, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -199,10 +200,11 @@ func (c *Client) insist(
 // newHeld makes a lease of a grant. One whose answer was long on its way, as after a
 // wait for another, is renewed first: its time counts from before it was asked for.
 func (c *Client) newHeld(ctx context.Context, g granted) (*Held, error) {
-	h, err := c.hold(g)
+	number, err := strconv.ParseUint(g.lease.Token, 10, 64)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("token %q: the server gives no decimal number: %w", g.lease.Token, err)
 	}
+	h := &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}
 	for c.o.Now() >= h.due() {
 		g, err := c.insist(ctx, 0, again, c.renewal(h.token))
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -36,15 +35,6 @@ type Held struct {
 	deadline time.Duration
 	missed   error // of the last renewal, unless that succeeded
 	over     error // why it is held no longer; nil while it is
-}
-
-// hold makes a lease of a grant. It is not renewed before start.
-func (c *Client) hold(g granted) (*Held, error) {
-	number, err := strconv.ParseUint(g.lease.Token, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("token %q: the server gives no decimal number: %w", g.lease.Token, err)
-	}
-	return &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}, nil
 }
 
 // start begins to renew the lease and to look at the clock. Both end soon after the lease is over;
