@@ -65,7 +65,8 @@ func New(o Options) *Service {
 	if o.Leader == nil {
 		o.Leader = alone{}
 	}
-	return &Service{o: o, steps: newStepCommitter(o), groups: newWatchedGroups()}
+	return &Service{o: o, steps: newStepCommitter(o),
+		groups: &watchedGroups{hash: tagOf, all: make(map[string]*watchedGroup)}}
 }
 
 // Close ends the renewals and releases under way, whose outcome stays unknown, and

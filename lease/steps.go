@@ -149,21 +149,18 @@ func (c *stepCommitter) commitBatch(ctx context.Context, steps []leases.Step) ([
 	}
 	perhaps := !errors.Is(err, logerr.ErrNotLeader) && !errors.Is(err, logerr.ErrNoLeader) &&
 		!errors.Is(err, logerr.ErrBusy)
-	if said, err = c.propose(ctx, steps); err == nil && perhaps {
-		markUnknown(steps, said)
+	if said, err = c.propose(ctx, steps); err != nil || !perhaps {
+		return said, err
 	}
-	return said, err
-}
-
-// markUnknown makes unknown what became of releases that fail the second time: the first may
-// have ended the lease, and what is there now came after.
-func markUnknown(steps []leases.Step, said []leases.Stepped) {
+	// What became of releases that fail the second time is unknown: the first may have ended the
+	// lease, and what is there now came after.
 	for n := range min(len(steps), len(said)) {
 		if steps[n].Release && said[n].Code != fsm.OK {
 			said[n].Code = fsm.OutcomeUnknown
 			said[n].Message = fmt.Sprintf("the leader was lost while lease %s was released; read it", steps[n].Name)
 		}
 	}
+	return said, nil
 }
 
 func (c *stepCommitter) propose(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {

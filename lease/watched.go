@@ -17,10 +17,6 @@ type watchedGroups struct {
 	all map[string]*watchedGroup // by component; those with watchers
 }
 
-func newWatchedGroups() *watchedGroups {
-	return &watchedGroups{hash: tagOf, all: make(map[string]*watchedGroup)}
-}
-
 // watchedGroup is a group with watchers.
 type watchedGroup struct {
 	component string

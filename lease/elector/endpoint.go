@@ -90,10 +90,6 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer place.Leave()
-	e.answered(w, r)
-}
-
-func (e *Endpoint) answered(w http.ResponseWriter, r *http.Request) {
 	now := e.o.Now()
 	claim := e.o.Source.Claim().At(now)
 	body, err := json.Marshal(e.answer(claim, now, r.URL.Query().Get("verbose") == "1"))

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -139,7 +138,9 @@ func (w *watch) followOrders(orders <-chan order, children <-chan os.Signal) rep
 			}
 			err = w.obey(o)
 		case <-w.alarm.fired:
-			err = w.doDue()
+			if w.kill == 0 && lease.Boottime() >= w.deadline {
+				err = w.endProgram(whyDeadline, w.deadline)
+			}
 		case <-children:
 		case <-tidy.C:
 			err = reapOrphans(w.pid)
@@ -179,14 +180,6 @@ func (w *watch) arm(deadline time.Duration) error {
 	return w.alarm.set(w.deadline)
 }
 
-// doDue does what is due at this moment.
-func (w *watch) doDue() error {
-	if now := lease.Boottime(); w.kill != 0 || now < w.deadline {
-		return nil
-	}
-	return w.endProgram(whyDeadline, w.deadline)
-}
-
 // endProgram asks the program to end, since a moment, and sets the alarm for killing it.
 func (w *watch) endProgram(why string, since time.Duration) error {
 	if w.kill != 0 {
@@ -219,22 +212,4 @@ func (w *watch) finish(failed error) report {
 	}
 	r.after = lease.Boottime() - w.deadline
 	return r
-}
-
-// grace is from TERM at the deadline to KILL.
-func (r *running) grace() time.Duration { return r.margin / 2 }
-
-// guardCommand is the guard's command line, as the runner starts it.
-func (r *running) guardCommand(orders, reports *os.File) *exec.Cmd {
-	args := append(r.o.Guard[1:len(r.o.Guard):len(r.o.Guard)], r.grace().String())
-	cmd := exec.Command(self, append(args, r.o.Command...)...)
-	cmd.Args[0] = r.o.Guard[0]
-	cmd.Env = append(r.o.Env[:len(r.o.Env):len(r.o.Env)],
-		TokenVariable+"="+strconv.FormatUint(r.held.Token(), 10),
-		DeadlineVariable+"="+strconv.FormatFloat(r.held.Deadline().Seconds(), 'f', 3, 64))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.o.Stdin, r.o.Stdout, r.o.Stderr
-	cmd.ExtraFiles = []*os.File{ordersFile - 3: orders, reportsFile - 3: reports}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = pipesLinger
-	return cmd
 }

@@ -36,7 +36,7 @@ func children() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	me := os.Getpid()
+	me := strconv.Itoa(os.Getpid())
 	var found []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -44,25 +44,16 @@ func children() ([]int, error) {
 			continue // not a process
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err == nil && parentIn(stat) == me { // else it is gone already
+		if err != nil {
+			continue // it is gone already
+		}
+		// PID (NAME) STATE PPID …, and the name may hold anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 1 && string(fields[1]) == me {
 			found = append(found, pid)
 		}
 	}
 	return found, nil
-}
-
-// parentIn reads the parent in /proc/PID/stat: PID (NAME) STATE PPID …, and the name
-// may hold anything.
-func parentIn(stat []byte) int {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0
-	}
-	ppid, err := strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return 0
-	}
-	return ppid
 }
 
 // killChildren kills every child, and each process that becomes one by that, until

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -261,7 +264,15 @@ func engage(r *running) (*warden, error) {
 		return nil, errors.Join(err, orders.Close())
 	}
 	defer reportsOut.Close()
-	cmd := r.guardCommand(ordersIn, reportsOut)
+	grace := r.margin / 2 // from TERM at the deadline to KILL
+	cmd := exec.Command(self, slices.Concat(r.o.Guard[1:], []string{grace.String()}, r.o.Command)...)
+	cmd.Args[0] = r.o.Guard[0]
+	cmd.Env = append(slices.Clip(r.o.Env), TokenVariable+"="+strconv.FormatUint(r.held.Token(), 10),
+		DeadlineVariable+"="+strconv.FormatFloat(r.held.Deadline().Seconds(), 'f', 3, 64))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.o.Stdin, r.o.Stdout, r.o.Stderr
+	cmd.ExtraFiles = []*os.File{ordersFile - 3: ordersIn, reportsFile - 3: reportsOut}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = pipesLinger
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, orders.Close(), reports.Close())
 	}

@@ -69,8 +69,11 @@ func (c *Candidate) Claim() elector.Claim {
 	return c.own(held)
 }
 
-// own is what is said while the lease is ours.
+// own is what is said while the lease is ours; held may be nil.
 func (c *Candidate) own(held *lease.Held) elector.Claim {
+	if held == nil {
+		return elector.Claim{}
+	}
 	until := held.Deadline() // before the look: a deadline only moves on while the lease is held
 	if !held.Valid() {
 		return elector.Claim{}
@@ -86,9 +89,6 @@ func (c *Candidate) Mine() elector.Claim {
 	c.mu.Lock()
 	held := c.held
 	c.mu.Unlock()
-	if held == nil {
-		return elector.Claim{}
-	}
 	return c.own(held)
 }
 
