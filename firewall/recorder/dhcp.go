@@ -44,25 +44,26 @@ func readDHCP4(f frame) (s message, ok bool) {
 		return s, false
 	}
 	s.mac = m.ClientHWAddr.String()
-	s.step.Client, s.step.Arch = client4(m)
+	s.step.Client, s.step.Arch = clientOf(m.ClassIdentifier()), archNumber(m.ClientArch())
+	if m.GetOneOption(dhcpv4.GenericOptionCode(optionIPXE)) != nil ||
+		strings.HasPrefix(string(m.GetOneOption(dhcpv4.OptionUserClassInformation)), "iPXE") {
+		s.step.Client = boots.IPXEClient
+	}
 	s.step.Relay = addressText(m.GatewayIPAddr)
-	switch m.MessageType() {
-	case dhcpv4.MessageTypeDiscover:
-		s.step.Kind = boots.Asked
-	case dhcpv4.MessageTypeRequest:
-		s.step.Kind, s.step.Server, s.step.Address = boots.Chose, addressText(m.ServerIdentifier()),
-			addressText(m.RequestedIPAddress())
-	case dhcpv4.MessageTypeOffer:
-		s.step.Kind = boots.Offered
-		s.answer4(f, m)
-	case dhcpv4.MessageTypeAck:
-		s.step.Kind = boots.Leased
-		s.answer4(f, m)
-	case dhcpv4.MessageTypeNak:
-		s.step.Kind, s.step.Text = boots.Refused, said(m.Message())
-		s.answer4(f, m)
-	default:
+	s.step.Kind, ok = map[dhcpv4.MessageType]boots.Kind{
+		dhcpv4.MessageTypeDiscover: boots.Asked, dhcpv4.MessageTypeRequest: boots.Chose,
+		dhcpv4.MessageTypeOffer: boots.Offered, dhcpv4.MessageTypeAck: boots.Leased, dhcpv4.MessageTypeNak: boots.Refused,
+	}[m.MessageType()]
+	switch {
+	case !ok:
 		return s, false
+	case s.step.Kind == boots.Chose:
+		s.step.Server, s.step.Address = addressText(m.ServerIdentifier()), addressText(m.RequestedIPAddress())
+	case s.step.Kind != boots.Asked:
+		s.answer4(f, m)
+	}
+	if s.step.Kind == boots.Refused {
+		s.step.Text = said(m.Message())
 	}
 	if id := m.GetOneOption(dhcpv4.OptionClientMachineIdentifier); len(id) == 17 && id[0] == 0 { // of the type 0
 		s.uuid = uuid.UUID(id[1:]).String()
@@ -83,15 +84,6 @@ func (s *message) answer4(f frame, m *dhcpv4.DHCPv4) {
 		file = m.BootFileName
 	}
 	s.step.File = said(file)
-}
-
-// client4 is the program that sent a message, and the architecture that it names, plus one.
-func client4(m *dhcpv4.DHCPv4) (c boots.Client, arch uint16) {
-	if m.GetOneOption(dhcpv4.GenericOptionCode(optionIPXE)) != nil ||
-		strings.HasPrefix(string(m.GetOneOption(dhcpv4.OptionUserClassInformation)), "iPXE") {
-		return boots.IPXEClient, archNumber(m.ClientArch())
-	}
-	return clientOf(m.ClassIdentifier()), archNumber(m.ClientArch())
 }
 
 // clientOf is the program that a vendor class is of.
@@ -142,23 +134,17 @@ func readDHCP6(f frame) (s message, ok bool) {
 			s.step.Relay = cmp.Or(addressText(relay.LinkAddr), s.step.Relay)
 		}
 	}
-	switch m.MessageType {
-	case dhcpv6.MessageTypeSolicit:
-		s.step.Kind = boots.Asked
+	s.step.Kind, ok = map[dhcpv6.MessageType]boots.Kind{
+		dhcpv6.MessageTypeSolicit: boots.Asked, dhcpv6.MessageTypeRequest: boots.Chose,
+		dhcpv6.MessageTypeAdvertise: boots.Offered, dhcpv6.MessageTypeReply: boots.Leased,
+	}[m.MessageType]
+	switch s.step.Kind {
+	case boots.Asked, boots.Chose:
 		s.step.Client, s.step.Arch = client6(m)
-	case dhcpv6.MessageTypeRequest:
-		s.step.Kind = boots.Chose
-		s.step.Client, s.step.Arch = client6(m)
-	case dhcpv6.MessageTypeAdvertise:
-		s.step.Kind = boots.Offered
+	case boots.Offered, boots.Leased:
 		s.answer6(f, m)
-	case dhcpv6.MessageTypeReply:
-		s.step.Kind = boots.Leased
-		s.answer6(f, m)
-	default:
-		return s, false
 	}
-	return s, true
+	return s, ok
 }
 
 func (s *message) answer6(f frame, m *dhcpv6.Message) {
