@@ -244,7 +244,8 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 	if err != nil {
 		return err
 	}
-	if changed && s.conf.exists && pools(s.conf.text) != pools(s.texts[pxe.ConfFile]) {
+	before, now := pxe.ReadConfig(s.conf.text), pxe.ReadConfig(s.texts[pxe.ConfFile])
+	if changed && s.conf.exists && !slices.Equal(before.Pools, now.Pools) {
 		w.report.warn(
 			"the pools changed: another host may have granted addresses that are this host's now. Install on every host, and introspect nothing for %v",
 			p.Server.Lease)
@@ -285,20 +286,6 @@ func (w *work) serve(ctx context.Context, before service, restart bool) error {
 	}
 	w.addChange("unchanged", unit, "(running)")
 	return nil
-}
-
-// pools are the lines that say which addresses are granted.
-func pools(text string) string {
-	var out []string
-	for line := range strings.Lines(text) {
-		if words, is := strings.CutPrefix(line, "dhcp-range="); is {
-			if tag, rest, _ := strings.Cut(words, ","); strings.HasPrefix(tag, "set:") {
-				words = rest
-			}
-			out = append(out, words[:strings.LastIndex(words, ",")])
-		}
-	}
-	return strings.Join(out, "\n")
 }
 
 // Uninstall takes back what Install did and restores what was there before,

@@ -421,6 +421,7 @@ func TestPoolsAreWhatIsGranted(t *testing.T) {
 	before, tagged, other := "dhcp-range=192.0.2.1,192.0.2.9,255.255.255.0,900s\n",
 		"dhcp-range=set:subnet1,192.0.2.1,192.0.2.9,255.255.255.0,1800s\n",
 		"dhcp-range=set:subnet1,192.0.2.2,192.0.2.9,255.255.255.0,900s\n"
+	pools := func(text string) string { return fmt.Sprint(pxe.ReadConfig(text).Pools) }
 	if pools(before) != pools(tagged) || pools(before) == pools(other) {
 		t.Errorf("pools %q, %q and %q", pools(before), pools(tagged), pools(other))
 	}
