@@ -107,14 +107,6 @@ func (l *Lists) Renew(t Terms) {
 	l.role = make(chan struct{})
 }
 
-// currentLeadership returns for which leadership the rules are to be, by which terms, and
-// a channel that is closed when either is old.
-func (l *Lists) currentLeadership() (fencing.Token, Terms, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leads, l.terms, l.role
-}
-
 func (l *Lists) setState(s ListState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +126,9 @@ func (l *Lists) Run(ctx context.Context) {
 	defer poll.Stop()
 	for ctx.Err() == nil {
 		v, changed := l.log.Changed()
-		token, terms, role := l.currentLeadership()
+		l.mu.Lock()
+		token, terms, role := l.leads, l.terms, l.role
+		l.mu.Unlock()
 		l.policy = terms.Policy
 		if now := cmp.Or(terms.Compare, never); now != period {
 			period = now

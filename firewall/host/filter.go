@@ -134,15 +134,10 @@ func (m making) driverFilter(ctx context.Context) (Filter, error) {
 		return Filter{}, lacks
 	}
 	f, err := m.underLease(ctx, "iptables", m.iptablesLists) // auto
-	return f, join(lacks, err)
-}
-
-// join names both drivers' reasons, if the second failed, too.
-func join(nft, ipt error) error {
-	if ipt == nil {
-		return nil
+	if err != nil {
+		err = errors.Join(fmt.Errorf("nftables: %w", lacks), fmt.Errorf("iptables: %w", err))
 	}
-	return errors.Join(fmt.Errorf("nftables: %w", nft), fmt.Errorf("iptables: %w", ipt))
+	return f, err
 }
 
 // newTable returns a table that this kernel can have.
