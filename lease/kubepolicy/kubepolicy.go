@@ -42,17 +42,21 @@ var (
 // Manifest returns the policy and its binding as YAML, for kubectl apply. It needs
 // Kubernetes 1.30 or newer.
 func Manifest(o Options) ([]byte, error) {
-	policy, err := o.policy()
+	match, err := o.match()
 	if err != nil {
 		return nil, err
 	}
-	binding := object[bindingSpec]{
-		APIVersion: apiVersion, Kind: "ValidatingAdmissionPolicyBinding", Metadata: metadata{Name: policy.Metadata.Name},
-		Spec: bindingSpec{PolicyName: policy.Metadata.Name, ValidationActions: []string{"Deny"}},
+	name, err := o.name()
+	if err != nil {
+		return nil, err
+	}
+	binding := object{
+		"apiVersion": apiVersion, "kind": "ValidatingAdmissionPolicyBinding", "metadata": object{"name": name},
+		"spec": object{"policyName": name, "validationActions": []string{"Deny"}},
 	}
 	var out bytes.Buffer
-	for _, object := range []any{policy, binding} {
-		text, err := yaml.Marshal(object)
+	for _, one := range []object{o.policy(name, match), binding} {
+		text, err := yaml.Marshal(one)
 		if err != nil {
 			return nil, fmt.Errorf("encode policy: %w", err)
 		}
@@ -65,95 +69,37 @@ func Manifest(o Options) ([]byte, error) {
 // apiVersion is that of both objects.
 const apiVersion = "admissionregistration.k8s.io/v1"
 
-// object is an object of Kubernetes as kubectl reads it. Of the types of the API there
-// is what is written here: the package that has them all links 400 kB.
-type object[Spec any] struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       Spec     `json:"spec"`
-}
+// object is an object of Kubernetes, or a part of one, as kubectl reads it: the package that has the
+// types of the API links 400 kB.
+type object map[string]any
 
-type metadata struct {
-	Name        string            `json:"name"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-// policySpec is the specification of a ValidatingAdmissionPolicy.
-type policySpec struct {
-	FailurePolicy    string     `json:"failurePolicy"`
-	MatchConstraints matched    `json:"matchConstraints"`
-	Variables        []variable `json:"variables"`
-	Validations      []check    `json:"validations"`
-}
-
-// bindingSpec is the specification of a ValidatingAdmissionPolicyBinding.
-type bindingSpec struct {
-	PolicyName        string   `json:"policyName"`
-	ValidationActions []string `json:"validationActions"`
-}
-
-// matched are the objects to which a policy applies.
-type matched struct {
-	ObjectSelector    *meta.LabelSelector `json:"objectSelector"`
-	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty"`
-	ResourceRules     []resourceRule      `json:"resourceRules"`
-}
-
-type resourceRule struct {
-	Operations  []string `json:"operations"`
-	APIGroups   []string `json:"apiGroups"`
-	APIVersions []string `json:"apiVersions"`
-	Resources   []string `json:"resources"`
-}
-
-type variable struct {
-	Name       string `json:"name"`
-	Expression string `json:"expression"`
-}
-
-type check struct {
-	Expression        string            `json:"expression"`
-	Reason            meta.StatusReason `json:"reason"`
-	Message           string            `json:"message,omitempty"`
-	MessageExpression string            `json:"messageExpression,omitempty"`
-}
-
-func (o Options) policy() (object[policySpec], error) {
-	match, err := o.match()
-	if err != nil {
-		return object[policySpec]{}, err
-	}
-	name, err := o.name()
-	if err != nil {
-		return object[policySpec]{}, err
-	}
-	return object[policySpec]{
-		APIVersion: apiVersion, Kind: "ValidatingAdmissionPolicy",
-		Metadata: metadata{Name: name, Annotations: map[string]string{"trivet.dev/lease": o.Lease}},
-		Spec: policySpec{
-			FailurePolicy:    "Fail",
-			MatchConstraints: match,
-			Variables: []variable{
-				{Name: "token", Expression: tokenOf("object")},
-				{Name: "before", Expression: "oldObject == null ? '' : " + tokenOf("oldObject")},
+func (o Options) policy(name string, match object) object {
+	return object{
+		"apiVersion": apiVersion, "kind": "ValidatingAdmissionPolicy",
+		"metadata": object{"name": name, "annotations": object{"trivet.dev/lease": o.Lease}},
+		"spec": object{
+			"failurePolicy":    "Fail",
+			"matchConstraints": match,
+			"variables": []object{
+				{"name": "token", "expression": tokenOf("object")},
+				{"name": "before", "expression": "oldObject == null ? '' : " + tokenOf("oldObject")},
 			},
-			Validations: []check{
+			"validations": []object{
 				{
-					Expression: "variables.token." + isToken, Reason: meta.StatusReasonInvalid,
-					Message: fmt.Sprintf(
+					"expression": "variables.token." + isToken, "reason": meta.StatusReasonInvalid,
+					"message": fmt.Sprintf(
 						"the annotation %s must hold the fencing token of the lease %q under which this object is written", Annotation,
 						o.Lease),
 				},
 				{
-					Expression: "!variables.before." + isToken + " || " + notOlder, Reason: meta.StatusReasonForbidden,
-					MessageExpression: fmt.Sprintf(
+					"expression": "!variables.before." + isToken + " || " + notOlder, "reason": meta.StatusReasonForbidden,
+					"messageExpression": fmt.Sprintf(
 						"'fencing token ' + variables.token + ' is older than ' + variables.before + ', under which this object was written: the lease \"%s\" was granted again'",
 						o.Lease),
 				},
 			},
 		},
-	}, nil
+	}
 }
 
 // Parts of the policy's expressions, in CEL. Tokens are compared as texts: of two
@@ -182,40 +128,41 @@ func (o Options) name() (string, error) {
 
 // match selects the objects. Updates of a subresource, such as the status, change no
 // annotation and do not match.
-func (o Options) match() (matched, error) {
+func (o Options) match() (object, error) {
 	switch {
 	case o.Lease == "":
-		return matched{}, errNoLease
+		return nil, errNoLease
 	case len(validation.IsDNS1123Subdomain(o.Lease)) > 0:
-		return matched{}, fmt.Errorf("%q cannot be the name of a lease", o.Lease)
+		return nil, fmt.Errorf("%q cannot be the name of a lease", o.Lease)
 	case o.Selector == "":
-		return matched{}, errNoSelector
+		return nil, errNoSelector
 	case len(o.Resources) == 0:
-		return matched{}, errNoResources
+		return nil, errNoResources
 	}
 	selector, err := labelSelector(o.Selector)
 	if err != nil {
-		return matched{}, fmt.Errorf("selector %q: %w", o.Selector, err)
+		return nil, fmt.Errorf("selector %q: %w", o.Selector, err)
 	}
-	match := matched{ObjectSelector: selector}
+	match := object{"objectSelector": selector}
 	if o.Namespace != "" {
 		if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
-			return matched{}, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, "; "))
+			return nil, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, "; "))
 		}
-		match.NamespaceSelector = &meta.LabelSelector{
-			MatchLabels: map[string]string{"kubernetes.io/metadata.name": o.Namespace}}
+		match["namespaceSelector"] = object{"matchLabels": object{"kubernetes.io/metadata.name": o.Namespace}}
 	}
+	var rules []object
 	for _, r := range o.Resources {
 		resource := schema.ParseGroupResource(r)
 		if wrong := validation.IsDNS1123Label(resource.Resource); len(wrong) > 0 {
-			return matched{}, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps",
+			return nil, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps",
 				r)
 		}
-		match.ResourceRules = append(match.ResourceRules, resourceRule{
-			Operations: []string{"CREATE", "UPDATE"}, APIGroups: []string{resource.Group}, APIVersions: []string{"*"},
-			Resources: []string{resource.Resource},
+		rules = append(rules, object{
+			"operations": []string{"CREATE", "UPDATE"}, "apiGroups": []string{resource.Group}, "apiVersions": []string{"*"},
+			"resources": []string{resource.Resource},
 		})
 	}
+	match["resourceRules"] = rules
 	return match, nil
 }
 
