@@ -74,7 +74,7 @@ func New(l firewall.Layout, options ...Option) (*Filter, error) {
 }
 
 func emptyFilter(t table, gated [][]byte) *Filter {
-	return &Filter{table: t, gated: gated, ports: &ports{own: make(map[uint32]bool)}}
+	return &Filter{table: t, gated: gated, ports: new(ports)}
 }
 
 func (f *Filter) socket() *socket { return &socket{netns: f.netns, ports: f.ports} }

@@ -220,7 +220,7 @@ func TestALeaseAlwaysEnds(t *testing.T) {
 
 // answering returns a socket to a kernel that answers a transaction so.
 func answering(answer func(sent []netlink.Message) ([]netlink.Message, error)) *socket {
-	return &socket{ports: &ports{own: make(map[uint32]bool)}, conn: nltest.Dial(answer)}
+	return &socket{ports: new(ports), conn: nltest.Dial(answer)}
 }
 
 func TestAnAnswerToSomethingElseIsAFailure(t *testing.T) {

@@ -138,25 +138,12 @@ func explain(err error) error {
 
 // ports are the netlink addresses of our own sockets, by which the watch knows
 // our own transactions. Its methods may be called concurrently.
-type ports struct {
-	mu  sync.Mutex
-	own map[uint32]bool
-}
+type ports struct{ own sync.Map } // of uint32
 
-func (p *ports) add(port uint32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.own[port] = true
-}
-
-func (p *ports) remove(port uint32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.own, port)
-}
+func (p *ports) add(port uint32)    { p.own.Store(port, true) }
+func (p *ports) remove(port uint32) { p.own.Delete(port) }
 
 func (p *ports) has(port uint32) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.own[port]
+	_, own := p.own.Load(port)
+	return own
 }
