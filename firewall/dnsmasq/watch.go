@@ -57,9 +57,6 @@ func (h *Hosts) Watch(log *slog.Logger) (*Watch, error) {
 // closed.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Close ends a watch that Run was never called for.
-func (w *Watch) Close() error { return w.events.Close() }
-
 // Run looks until ctx ends. One goroutine calls it, once.
 func (w *Watch) Run(ctx context.Context) {
 	for {

@@ -14,7 +14,7 @@ import (
 // it hands on DHCP and requests of TFTP. Frames with a VLAN tag are of another network than the
 // interface's: the kernel takes the tag off before it shows a frame, and tells it aside.
 func filter() ([]bpf.RawInstruction, error) {
-	var p program
+	p := program{labels: make(map[string]int), jumps: make(map[int][2]string)}
 	p.add(bpf.LoadExtension{Num: bpf.ExtVLANTagPresent})
 	p.jump(bpf.JumpEqual, 0, "untagged", "")
 	p.add(bpf.LoadExtension{Num: bpf.ExtVLANTag})
@@ -87,17 +87,9 @@ func (p *program) add(i bpf.Instruction) { p.all = append(p.all, i) }
 
 func (p *program) load(off uint32, size int) { p.add(bpf.LoadAbsolute{Off: off, Size: size}) }
 
-func (p *program) label(name string) {
-	if p.labels == nil {
-		p.labels = make(map[string]int)
-	}
-	p.labels[name] = len(p.all)
-}
+func (p *program) label(name string) { p.labels[name] = len(p.all) }
 
 func (p *program) jump(cond bpf.JumpTest, val uint32, then, otherwise string) {
-	if p.jumps == nil {
-		p.jumps = make(map[int][2]string)
-	}
 	p.jumps[len(p.all)] = [2]string{then, otherwise}
 	p.add(bpf.JumpIf{Cond: cond, Val: val})
 }

@@ -54,19 +54,15 @@ func (s strangers) noteStranger(seen message, now time.Time) {
 			known = &Stranger{MAC: seen.mac, First: now}
 			s.byMAC.Add(seen.mac, known)
 		}
-		known.(*Stranger).asked(seen, now)
+		o := known.(*Stranger)
+		o.Last, o.Asked = now, o.Asked+1
+		o.Client, o.Arch = seen.step.Client, seen.step.Arch
+		o.Relay, o.UUID = seen.step.Relay, cmp.Or(seen.uuid, o.UUID)
 	case boots.Offered, boots.Leased:
 		if known, ok := s.byMAC.Peek(seen.mac); ok { // else it did not ask here
-			o := known.(*Stranger)
-			o.Server = seen.step.Server
+			known.(*Stranger).Server = seen.step.Server
 		}
 	}
-}
-
-func (o *Stranger) asked(seen message, now time.Time) {
-	o.Last, o.Asked = now, o.Asked+1
-	o.Client, o.Arch = seen.step.Client, seen.step.Arch
-	o.Relay, o.UUID = seen.step.Relay, cmp.Or(seen.uuid, o.UUID)
 }
 
 // list returns copies, the newest first.
