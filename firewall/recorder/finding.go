@@ -54,51 +54,45 @@ func (m Machine) judgeBoot() (all []entry.Finding, next time.Time) {
 
 // heard is a track by what its steps are.
 type heard struct {
-	asked, offered, chose, leased, failed, abandoned []boots.Step
-	loader                                           []boots.Step // files that were offered by DHCP, and fetched
-	system                                           []boots.Step // other files that were fetched: what a script names
-	ipxe                                             bool         // iPXE asked
-	own                                              []string     // addresses of the DHCP server of the peers' hosts
-	gaps                                             []boots.Step // before which not all was heard
+	steps  map[boots.Kind][]boots.Step
+	loader []boots.Step // files that were offered by DHCP, and fetched
+	system []boots.Step // other files that were fetched: what a script names
+	ipxe   bool         // iPXE asked
+	own    []string     // addresses of the DHCP server of the peers' hosts
 }
 
-func (m Machine) sortSteps() (h heard) {
+func (m Machine) sortSteps() heard {
+	h := heard{steps: make(map[boots.Kind][]boots.Step)}
 	var files []string
 	for _, s := range m.Track.Steps {
 		s.Foreign = s.Foreign && !m.Hosts[s.Server]
+		h.steps[s.Kind] = append(h.steps[s.Kind], s)
 		switch s.Kind {
 		case boots.Asked:
-			h.asked = append(h.asked, s)
 			h.ipxe = h.ipxe || s.Client == boots.IPXEClient
-		case boots.Offered:
-			h.offered = append(h.offered, s)
+		case boots.Offered, boots.Leased:
 			files = append(files, s.File)
-			if !s.Foreign {
+			if s.Kind == boots.Offered && !s.Foreign {
 				h.own = append(h.own, s.Server)
 			}
-		case boots.Chose:
-			h.chose = append(h.chose, s)
-		case boots.Leased:
-			h.leased = append(h.leased, s)
-			files = append(files, s.File)
-		case boots.Failed:
-			h.failed = append(h.failed, s)
-		case boots.Abandoned:
-			h.abandoned = append(h.abandoned, s)
-		case boots.Unheard:
-			h.gaps = append(h.gaps, s)
 		}
 	}
-	for _, s := range m.Track.Steps {
-		switch {
-		case s.Kind != boots.Fetched:
-		case slices.ContainsFunc(files, func(f string) bool { return f != "" && path.Base(f) == path.Base(s.File) }):
+	for _, s := range h.steps[boots.Fetched] {
+		if slices.ContainsFunc(files, func(f string) bool { return f != "" && path.Base(f) == path.Base(s.File) }) {
 			h.loader = append(h.loader, s)
-		default:
+		} else {
 			h.system = append(h.system, s)
 		}
 	}
 	return h
+}
+
+// of are the steps of some kinds, one kind after the other.
+func (h heard) of(kinds ...boots.Kind) (all []boots.Step) {
+	for _, k := range kinds {
+		all = append(all, h.steps[k]...)
+	}
+	return all
 }
 
 // row is one kind of finding; find says it in a sentence, "" if it is not so, and since when, a
@@ -176,7 +170,7 @@ func findUnknown(m Machine, _ heard) (int64, string) {
 }
 
 func findDenied(m Machine, h heard) (int64, string) {
-	for _, s := range slices.Backward(slices.Concat(h.asked, h.chose)) {
+	for _, s := range slices.Backward(h.of(boots.Asked, boots.Chose)) {
 		if why := m.Denied(s.MAC, s.Relay); why != "" {
 			return s.FirstMillis, fmt.Sprintf("%s asked%s and is kept out: %s", s.MAC, through(s), why)
 		}
@@ -194,27 +188,27 @@ func through(s boots.Step) string {
 // whole reports whether one leader heard a conversation from the machine's question to this step of
 // it. Else an answer of the host of the leader before may be missing, or come after it has led.
 func (h heard) whole(s boots.Step) bool {
-	return slices.ContainsFunc(h.asked, func(a boots.Step) bool {
+	return slices.ContainsFunc(h.of(boots.Asked), func(a boots.Step) bool {
 		return a.MAC == s.MAC && a.Peer == s.Peer && a.FirstMillis <= s.LastMillis &&
-			!slices.ContainsFunc(h.gaps, func(g boots.Step) bool {
+			!slices.ContainsFunc(h.of(boots.Unheard), func(g boots.Step) bool {
 				return g.Peer == s.Peer && a.FirstMillis < g.LastMillis && g.LastMillis <= s.LastMillis
 			})
 	})
 }
 
 func findForeign(m Machine, h heard) (int64, string) {
-	for _, s := range slices.Concat(h.leased, h.offered) {
+	for _, s := range h.of(boots.Leased, boots.Offered) {
 		if !s.Foreign || !h.whole(s) {
 			continue
 		}
 		chosen := ""
-		if slices.ContainsFunc(h.chose, func(c boots.Step) bool { return c.Server == s.Server }) {
+		if slices.ContainsFunc(h.of(boots.Chose), func(c boots.Step) bool { return c.Server == s.Server }) {
 			chosen = ", and it chose that"
 		}
 		return s.FirstMillis, fmt.Sprintf("another DHCP server, %s from %s, offered it %s%s", s.Server, s.ServerMAC,
 			s.Address, chosen)
 	}
-	for _, s := range h.chose { // the answers of this host are heard
+	for _, s := range h.of(boots.Chose) { // the answers of this host are heard
 		if s.Server != "" && h.whole(s) && !m.Hosts[s.Server] && !slices.Contains(h.own, s.Server) {
 			return s.FirstMillis, fmt.Sprintf("it chose the offer of another DHCP server, %s, which was not heard here",
 				s.Server)
@@ -224,11 +218,12 @@ func findForeign(m Machine, h heard) (int64, string) {
 }
 
 func findNoOffer(m Machine, h heard) (int64, string) {
-	if _, denied := findDenied(m, h); len(h.asked) == 0 || len(h.offered)+len(h.leased) > 0 || denied != "" {
+	asked := h.of(boots.Asked)
+	if _, denied := findDenied(m, h); len(asked) == 0 || len(h.of(boots.Offered, boots.Leased)) > 0 || denied != "" {
 		return 0, ""
 	}
-	last := h.asked[len(h.asked)-1]
-	return h.asked[0].FirstMillis, fmt.Sprintf("%s asked for an address %s%s, is let in, and no server offered it one",
+	last := asked[len(asked)-1]
+	return asked[0].FirstMillis, fmt.Sprintf("%s asked for an address %s%s, is let in, and no server offered it one",
 		last.MAC, times(last.Count), through(last))
 }
 
@@ -247,14 +242,14 @@ func findRefusedAddress(m Machine, _ heard) (int64, string) {
 
 // findNoFile leaves out what firmware tries after a loader that it fetched in vain.
 func findNoFile(_ Machine, h heard) (int64, string) {
-	for _, s := range slices.Backward(h.asked) {
+	for _, s := range slices.Backward(h.of(boots.Asked)) {
 		if s.Client == boots.OtherClient {
 			continue
 		}
 		if s.Client != boots.IPXEClient && len(h.loader) > 0 {
 			return 0, ""
 		}
-		offers := slices.DeleteFunc(slices.Clone(slices.Concat(h.offered, h.leased)), func(o boots.Step) bool {
+		offers := slices.DeleteFunc(h.of(boots.Offered, boots.Leased), func(o boots.Step) bool {
 			return o.Foreign || o.MAC != s.MAC || o.LastMillis < s.FirstMillis
 		})
 		if len(offers) == 0 || slices.ContainsFunc(offers, func(o boots.Step) bool { return o.File != "" }) {
@@ -277,13 +272,13 @@ func Firmware(c boots.Client, arch uint16) string {
 }
 
 func findNotFetched(m Machine, h heard) (int64, string) {
-	if len(h.loader)+len(h.system)+len(h.failed)+len(h.abandoned) > 0 {
+	if len(h.loader)+len(h.system)+len(h.of(boots.Failed, boots.Abandoned)) > 0 {
 		return 0, ""
 	}
 	_, foreign := findForeign(m, h)
 	_, refused := findRefusedAddress(m, h)
 	elsewhere := foreign+refused != "" // it has no address to fetch from
-	for _, s := range slices.Backward(slices.Concat(h.offered, h.leased)) {
+	for _, s := range slices.Backward(h.of(boots.Offered, boots.Leased)) {
 		if s.File != "" && !s.Foreign && (s.Kind == boots.Leased || !elsewhere) {
 			return s.FirstMillis, fmt.Sprintf("it was given the name %s, and asked for no file since %s", s.File,
 				moment(s.FirstMillis))
@@ -293,7 +288,7 @@ func findNotFetched(m Machine, h heard) (int64, string) {
 }
 
 func findFileRefused(_ Machine, h heard) (int64, string) {
-	last, found := h.stuck(h.failed)
+	last, found := h.stuck(h.of(boots.Failed))
 	if !found {
 		return 0, ""
 	}
@@ -316,7 +311,7 @@ func (h heard) stuck(at []boots.Step) (s boots.Step, found bool) {
 }
 
 func findBroken(_ Machine, h heard) (int64, string) {
-	last, found := h.stuck(h.abandoned)
+	last, found := h.stuck(h.of(boots.Abandoned))
 	if !found {
 		return 0, ""
 	}
@@ -341,13 +336,13 @@ func findLoop(_ Machine, h heard) (int64, string) {
 
 // findLoaderStopped finds a loader after which nothing came, neither of iPXE nor of another one.
 func findLoaderStopped(m Machine, h heard) (int64, string) {
-	_, refused := h.stuck(h.failed)
-	_, broken := h.stuck(h.abandoned)
+	_, refused := h.stuck(h.of(boots.Failed))
+	_, broken := h.stuck(h.of(boots.Abandoned))
 	if _, loops := findLoop(m, h); len(h.loader) == 0 || h.ipxe || len(h.system) > 0 || refused || broken || loops != "" {
 		return 0, ""
 	}
 	last := h.loader[len(h.loader)-1]
-	if slices.ContainsFunc(h.gaps, func(g boots.Step) bool { return g.LastMillis > last.LastMillis }) {
+	if slices.ContainsFunc(h.of(boots.Unheard), func(g boots.Step) bool { return g.LastMillis > last.LastMillis }) {
 		return 0, "" // iPXE may have asked meanwhile
 	}
 	return last.LastMillis, fmt.Sprintf("it fetched %s, and no iPXE asked since %s", last.File, moment(last.LastMillis))
