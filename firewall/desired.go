@@ -24,11 +24,14 @@ func PolicyOf(c config.Config) Policy {
 }
 
 // Desired returns the rules a host should have (HA specification, firewall
-// decomposition): the blacklist on every host, the whitelist and the pass rule
+// decomposition): the blacklist, with the MAC that tests the filter, on every host, the whitelist and the pass rule
 // on the leader alone. While no node is introspected and discovery is off, no
 // machine has a reason to boot, and the leader has neither.
 func Desired(v fsm.View, leads bool, p Policy) Ruleset {
-	r := Ruleset{Deny: denied(v)}
+	r := Ruleset{Deny: slices.Collect(v.DeniedMACs())}
+	if at, found := slices.BinarySearch(r.Deny, TestMAC); !found {
+		r.Deny = slices.Insert(r.Deny, at, TestMAC)
+	}
 	if leads {
 		for mac := range v.AllowedMACs() {
 			r.Allow = append(r.Allow, mac)
@@ -36,16 +39,6 @@ func Desired(v fsm.View, leads bool, p Policy) Ruleset {
 		r.Pass = passes(v, p)
 	}
 	return r
-}
-
-// denied lists the MACs that Ironic knows and the one that tests the filter.
-func denied(v fsm.View) []string {
-	macs := slices.Collect(v.DeniedMACs())
-	at, found := slices.BinarySearch(macs, TestMAC)
-	if found {
-		return macs
-	}
-	return slices.Insert(macs, at, TestMAC)
 }
 
 // passes decides the leader's pass rule.

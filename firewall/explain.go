@@ -201,8 +201,12 @@ func bootingText(v fsm.View, mac string) string {
 
 // idleText says why no boot is expected with this MAC.
 func idleText(v fsm.View, mac string) string {
-	var texts []string
-	nodes := owners(v, mac)
+	var texts, nodes []string // nodes: those whose ports have the MAC, each once
+	for _, p := range v.PortsByMAC(mac) {
+		if !slices.Contains(nodes, p.Node) {
+			nodes = append(nodes, p.Node)
+		}
+	}
 	for _, node := range nodes {
 		rec, ok := v.Record(node)
 		switch {
@@ -229,17 +233,6 @@ func idleText(v fsm.View, mac string) string {
 		return "no node under introspection has it"
 	}
 	return strings.Join(texts, ", ")
-}
-
-// owners are the nodes whose ports have a MAC, each once.
-func owners(v fsm.View, mac string) []string {
-	var nodes []string
-	for _, p := range v.PortsByMAC(mac) {
-		if !slices.Contains(nodes, p.Node) {
-			nodes = append(nodes, p.Node)
-		}
-	}
-	return nodes
 }
 
 // pending tells when the kernel has yet to follow the state.

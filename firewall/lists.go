@@ -245,31 +245,19 @@ func (l *Lists) difference(v fsm.View, now ListState) (c Change, ok bool) {
 	if !ok {
 		return c, false
 	}
-	var allowed []string
-	leads := !now.Token.IsZero()
-	if leads {
-		if allowed, ok = v.AllowedChangedSince(now.Index); !ok {
-			return c, false
-		}
-	}
-	c = placed(v, ports, allowed)
-	if !leads {
-		return c, true
-	}
-	if pass := passes(v, l.policy); pass != now.Pass {
-		c.Pass = &pass
-	}
-	return c, true
-}
-
-// placed puts MACs that changed where they are now.
-func placed(v fsm.View, ports, allowed []string) (c Change) {
-	for _, mac := range ports {
+	for _, mac := range ports { // where they are now
 		if v.Denied(mac) || mac == TestMAC {
 			c.Deny = append(c.Deny, mac)
 		} else {
 			c.Undeny = append(c.Undeny, mac)
 		}
+	}
+	if now.Token.IsZero() {
+		return c, true
+	}
+	allowed, ok := v.AllowedChangedSince(now.Index)
+	if !ok {
+		return Change{}, false
 	}
 	for _, mac := range allowed {
 		if v.Allowed(mac) {
@@ -278,7 +266,10 @@ func placed(v fsm.View, ports, allowed []string) (c Change) {
 			c.Unallow = append(c.Unallow, mac)
 		}
 	}
-	return c
+	if pass := passes(v, l.policy); pass != now.Pass {
+		c.Pass = &pass
+	}
+	return c, true
 }
 
 func (l *Lists) applyChange(ctx context.Context, v fsm.View, now ListState, c Change) (ListState, error) {

@@ -38,21 +38,16 @@ func (r *rivals) listen(n Neighbours, failing *slog.Logger) {
 			case err != nil:
 				failing.Warn("listen for other holders of the floating IP failed, retrying", "err", err)
 			default:
-				r.report(ctx, mac)
+				select {
+				case r.heard <- mac:
+				case <-ctx.Done():
+				}
 			}
 			if err != nil || mac != "" {
 				pace.Wait(ctx, defendEvery)
 			}
 		}
 	})
-}
-
-// report hands on what was heard, unless the listening has ended.
-func (r *rivals) report(ctx context.Context, mac string) {
-	select {
-	case r.heard <- mac:
-	case <-ctx.Done():
-	}
 }
 
 // stopListening ends the listening, without a wait: the address goes first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 )
@@ -66,25 +67,15 @@ func (r Ruleset) Equal(o Ruleset) bool {
 // IsMAC reports whether s is a MAC in lower case with colons. In a rule, a line or a
 // name of a file, any other text could be another rule, line or file.
 func IsMAC(s string) bool {
-	if len(s) != len("52:54:00:00:00:01") {
-		return false
-	}
-	for i := range len(s) {
-		hex := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
-		if i%3 == 2 && s[i] != ':' || i%3 != 2 && !hex {
-			return false
-		}
-	}
-	return true
+	mac, err := net.ParseMAC(s)
+	return err == nil && len(mac) == 6 && mac.String() == s
 }
 
 // CheckMACs names the first text of the lists that is no MAC.
 func CheckMACs(lists ...[]string) error {
-	for _, macs := range lists {
-		for _, mac := range macs {
-			if !IsMAC(mac) {
-				return fmt.Errorf("%.80q is not a MAC in lower case with colons; nothing was programmed", mac)
-			}
+	for _, mac := range slices.Concat(lists...) {
+		if !IsMAC(mac) {
+			return fmt.Errorf("%.80q is not a MAC in lower case with colons; nothing was programmed", mac)
 		}
 	}
 	return nil

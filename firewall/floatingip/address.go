@@ -67,34 +67,27 @@ func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 		return fmt.Errorf("floating address for %v: the kernel counts whole seconds, and here from 1 to %d", valid,
 			maxValid/time.Second)
 	}
-	k, err := openKernel(ctx)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	at, err := k.station(a.iface)
-	if err != nil {
-		return err
-	}
-	if err := a.own(k); err != nil {
-		return err
-	}
-	place, err := a.rank(k, at.index)
-	if err != nil {
-		return err
-	}
-	if err := ended(ctx); err != nil {
-		return err
-	}
-	if place.misplaced != nil { // the kernel moves no entry, and changes no scope
-		if err := a.remove(k, *place.misplaced); err != nil {
+	return a.withStation(ctx, func(k *kernel, at station) error {
+		if err := a.own(k); err != nil {
 			return err
 		}
-	}
-	if err := k.AddrReplace(nil, a.entry(at.index, place.scope, valid)); err != nil {
-		return fmt.Errorf("put floating address %s on %s: %w", a.ip, a.iface, a.hint(err))
-	}
-	return nil
+		place, err := a.rank(k, at.index)
+		if err != nil {
+			return err
+		}
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		if place.misplaced != nil { // the kernel moves no entry, and changes no scope
+			if err := a.remove(k, *place.misplaced); err != nil {
+				return err
+			}
+		}
+		if err := k.AddrReplace(nil, a.entry(at.index, place.scope, valid)); err != nil {
+			return fmt.Errorf("put floating address %s on %s: %w", a.ip, a.iface, a.hint(err))
+		}
+		return nil
+	})
 }
 
 // entry is the address as the kernel shall have it. It is never a source that

@@ -60,10 +60,14 @@ func probe(ip netip.Addr, own mac) []byte {
 // claimant returns the MAC of the host that claims ip in this frame: with any ARP
 // packet sent from ip, or with a neighbour advertisement.
 func claimant(ip netip.Addr, frame []byte) (who mac, ok bool) {
-	if ip.Is4() {
-		return arpSender(ip, frame)
+	if ip.Is6() {
+		return advertiser(ip, frame)
 	}
-	return advertiser(ip, frame)
+	f, _ := rawsocket.ReadFrame(frame)
+	if from, at, ok := f.ARPSender(); ok && at == ip {
+		return mac(from), true
+	}
+	return who, false
 }
 
 // Places in a frame, in bytes from its start.
@@ -101,14 +105,6 @@ func (a arp) frame() []byte {
 	b = binary.BigEndian.AppendUint16(b, a.op)
 	b = append(append(b, a.sender[:]...), a.senderIP.AsSlice()...)
 	return append(append(b, a.target[:]...), a.targetIP.AsSlice()...)
-}
-
-func arpSender(ip netip.Addr, frame []byte) (who mac, ok bool) {
-	f, _ := rawsocket.ReadFrame(frame)
-	if from, at, ok := f.ARPSender(); ok && at == ip {
-		return mac(from), true
-	}
-	return who, false
 }
 
 func ethernet(to, from mac, protocol uint16) []byte {

@@ -52,6 +52,17 @@ func withKernel(ctx context.Context, talk func(*kernel) error) error {
 	return talk(k)
 }
 
+// withStation has one about the interface that is to carry the address.
+func (a *Address) withStation(ctx context.Context, talk func(*kernel, station) error) error {
+	return withKernel(ctx, func(k *kernel) error {
+		at, err := k.station(a.iface)
+		if err != nil {
+			return err
+		}
+		return talk(k, at)
+	})
+}
+
 // ended reports why ctx is over. It looks at the clock too: in a process that
 // was stopped, the timers that end contexts are late.
 func ended(ctx context.Context) error {

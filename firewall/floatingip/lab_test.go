@@ -178,7 +178,9 @@ func (f floating) held() (held bool) {
 	f.t.Helper()
 	f.Do(func() error {
 		all, err := net.InterfaceAddrs()
-		held = slices.ContainsFunc(all, func(a net.Addr) bool { return strings.HasPrefix(a.String(), f.address.IP().String()+"/") })
+		held = slices.ContainsFunc(all, func(a net.Addr) bool {
+			return strings.HasPrefix(a.String(), f.address.IP().String()+"/")
+		})
 		return err
 	})
 	return held

@@ -26,37 +26,30 @@ const lastLook = 5 * time.Millisecond
 // error is ErrNotHeld; nor does it when ctx has ended or its deadline has passed. It takes 5
 // to 25 ms, most of it to close the socket.
 func (a *Address) Announce(ctx context.Context) error {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	at, err := k.station(a.iface)
-	if err != nil {
-		return err
-	}
-	found, err := k.entries(a.ip)
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 {
-		return fmt.Errorf("announce %s: %w", a.ip, ErrNotHeld)
-	}
-	w, err := openSocket(at.index, a.ip)
-	if err != nil {
-		return fmt.Errorf("announce %s on %s: %w", a.ip, a.iface, err)
-	}
-	defer w.Close()
-	for _, frame := range announcements(a.ip, at.mac) {
-		err := ended(ctx) // what the socket sends, nothing gates
-		if err == nil {
-			err = w.Send(frame)
+	return a.withStation(ctx, func(k *kernel, at station) error {
+		found, err := k.entries(a.ip)
+		if err != nil {
+			return err
 		}
+		if len(found) == 0 {
+			return fmt.Errorf("announce %s: %w", a.ip, ErrNotHeld)
+		}
+		w, err := openSocket(at.index, a.ip)
 		if err != nil {
 			return fmt.Errorf("announce %s on %s: %w", a.ip, a.iface, err)
 		}
-	}
-	return nil
+		defer w.Close()
+		for _, frame := range announcements(a.ip, at.mac) {
+			err := ended(ctx) // what the socket sends, nothing gates
+			if err == nil {
+				err = w.Send(frame)
+			}
+			if err != nil {
+				return fmt.Errorf("announce %s on %s: %w", a.ip, a.iface, err)
+			}
+		}
+		return nil
+	})
 }
 
 // Conflict asks the neighbours for the address, three times within wait, at
@@ -68,29 +61,23 @@ func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder stri
 	if wait <= 0 || wait > maxWait {
 		return "", fmt.Errorf("probe for %s: a wait of %v is not within %v", a.ip, wait, maxWait)
 	}
-	k, err := openKernel(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer k.Close()
-	at, err := k.station(a.iface)
-	if err != nil {
-		return "", err
-	}
-	w, err := openSocket(at.index, a.ip)
-	if err != nil {
-		return "", fmt.Errorf("probe for %s on %s: %w", a.ip, a.iface, err)
-	}
-	defer w.Close()
-	own, err := k.stations()
-	if err != nil {
-		return "", err
-	}
-	s := search{ip: a.ip, own: own, socket: w}
-	if holder, err = s.ask(ctx, probe(a.ip, at.mac), wait); err != nil {
-		return "", fmt.Errorf("probe for %s on %s: %w", a.ip, a.iface, err)
-	}
-	return holder, nil
+	err = a.withStation(ctx, func(k *kernel, at station) error {
+		w, err := openSocket(at.index, a.ip)
+		if err != nil {
+			return fmt.Errorf("probe for %s on %s: %w", a.ip, a.iface, err)
+		}
+		defer w.Close()
+		own, err := k.stations()
+		if err != nil {
+			return err
+		}
+		s := search{ip: a.ip, own: own, socket: w}
+		if holder, err = s.ask(ctx, probe(a.ip, at.mac), wait); err != nil {
+			return fmt.Errorf("probe for %s on %s: %w", a.ip, a.iface, err)
+		}
+		return nil
+	})
+	return holder, err
 }
 
 // search looks for another host that has the address. A host with two interfaces

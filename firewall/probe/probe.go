@@ -94,9 +94,13 @@ func (p *Probe) recordAnswers(servers []Server, err error) {
 // Test asks for an address by DHCP, and by DHCPv6 where the interface has an IPv6
 // address, and returns the servers that answer, in order. It takes 3 s.
 func (p *Probe) Test(ctx context.Context) ([]Server, error) {
-	link, err := p.link()
+	link, err := net.InterfaceByName(p.o.Interface) // it may have gone and come back since the test before
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name",
+			p.o.Interface)
+	}
+	if link.Flags&net.FlagUp == 0 {
+		return nil, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
 	}
 	queries, err := p.queries(link)
 	if err != nil {
@@ -200,17 +204,4 @@ func (p *Probe) sendQuery(ctx context.Context, socket rawsocket.Socket, q query)
 		}
 	}
 	return found, nil
-}
-
-// link finds the interface, which may have gone and come back since the test before.
-func (p *Probe) link() (*net.Interface, error) {
-	link, err := net.InterfaceByName(p.o.Interface)
-	if err != nil {
-		return nil, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name",
-			p.o.Interface)
-	}
-	if link.Flags&net.FlagUp == 0 {
-		return nil, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)
-	}
-	return link, nil
 }

@@ -118,7 +118,9 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		limit = afterLoss
 	}
-	if failed := r.release(limit); failed != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if failed := r.held.Release(ctx); failed != nil {
 		o.Warn("%v", failed)
 	}
 	return code, err
@@ -235,13 +237,6 @@ func (r *running) outcome(said report, ok bool) (code int, err error) {
 		why = lease.ErrDeadline // this process was stopped and has not looked since
 	}
 	return 0, fmt.Errorf("lease %s: %w", r.o.Lease.Name, why)
-}
-
-// release gives the lease back, when the program has ended and all it started.
-func (r *running) release(limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	return r.held.Release(ctx)
 }
 
 // warden is the guard as the runner sees it.

@@ -148,17 +148,14 @@ func (c *Candidate) set(h *lease.Held) {
 // readHolder reads who holds the lease while we do not.
 func (c *Candidate) readHolder(ctx context.Context) {
 	for ctx.Err() == nil {
-		if c.waiting() {
+		c.mu.Lock()
+		waiting := c.held == nil
+		c.mu.Unlock()
+		if waiting {
 			c.askOnce(ctx)
 		}
 		pace.Wait(ctx, c.o.TTL/retries)
 	}
-}
-
-func (c *Candidate) waiting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.held == nil
 }
 
 // askOnce asks once. No answer changes nothing: what is known is over by itself.
