@@ -88,7 +88,7 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 	if f.known == nil {
 		return errUnknown
 	}
-	text, next, small := f.known.edit(c, jumpText(f.layout, gateChain))
+	text, next, small := f.known.edit(c, jumpText(f.layout))
 	if !small {
 		return f.Replace(ctx, f.known.ruleset().With(c))
 	}

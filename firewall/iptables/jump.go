@@ -13,11 +13,11 @@ import (
 // enter makes INPUT lead to our chain, first of all.
 func (f family) enter(ctx context.Context, l firewall.Layout) error {
 	now, err := f.chainsOf(ctx, input)
-	if err != nil || now.entrance(l, gateChain) == nil {
+	if err != nil || now.entrance(l) == nil {
 		return err
 	}
 	// One commit, so that there is no moment without a jump.
-	return f.commit(ctx, now.replaceJumps(l, gateChain))
+	return f.commit(ctx, now.replaceJumps(l))
 }
 
 // listChain prints a chain of the table of the lists.
@@ -55,9 +55,9 @@ func inSave(listed []byte) string {
 
 // replaceJumps is the commit that takes every rule out of INPUT that leads to a
 // chain of ours, and puts the right one first.
-func (t table) replaceJumps(l firewall.Layout, chain string) string {
-	lines := t.leave([]string{chain})
-	return script(t.name, append(lines, "-I "+input+" 1 "+jumpText(l, chain)))
+func (t table) replaceJumps(l firewall.Layout) string {
+	lines := t.leave([]string{gateChain})
+	return script(t.name, append(lines, "-I "+input+" 1 "+jumpText(l)))
 }
 
 // leave are the lines that take every rule out of INPUT that leads to one of

@@ -56,14 +56,13 @@ func check(l firewall.Layout) error {
 	return nil
 }
 
-// jumpText is the rule in INPUT that leads gated packets to one of our chains, in the words of
-// iptables-save.
-func jumpText(l firewall.Layout, chain string) string {
+// jumpText is the rule in INPUT that leads gated packets to our chains, in the words of iptables-save.
+func jumpText(l firewall.Layout) string {
 	var ports []string
 	for _, p := range firewall.Gated() {
 		ports = append(ports, strconv.Itoa(int(p)))
 	}
-	return "-i " + l.Interface + " -p udp -m multiport --dports " + strings.Join(ports, ",") + " -j " + chain
+	return "-i " + l.Interface + " -p udp -m multiport --dports " + strings.Join(ports, ",") + " -j " + gateChain
 }
 
 // script is what iptables-restore reads to change one table, in one commit.

@@ -86,6 +86,6 @@ func (f *Filter) rulesAreMet(ctx context.Context) bool {
 // to our chain, and that chain holds our rules alone. An ACCEPT in front of them
 // would let through what they drop.
 func (t table) rulesAreMet(l firewall.Layout) bool {
-	return t.entrance(l, gateChain) == nil &&
+	return t.entrance(l) == nil &&
 		(t.exactly(gateChain, gate(true)...) == nil || t.exactly(gateChain, gate(false)...) == nil)
 }
