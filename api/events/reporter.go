@@ -143,7 +143,10 @@ func (r *Reporter) send(ctx context.Context) {
 	if left > 0 {
 		batch = batch[:len(batch)-1] // its count was no report of its own
 	}
-	r.dropReports(len(batch), left)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = slices.Delete(r.waiting, 0, min(len(batch), len(r.waiting)))
+	r.left -= left
 }
 
 // next returns the oldest reports, and one with the number of those that there was no
@@ -165,12 +168,4 @@ func (r *Reporter) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting, r.left = nil, 0
-}
-
-// dropReports forgets the oldest reports, and of those that were left out as many.
-func (r *Reporter) dropReports(reports, left int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiting = slices.Delete(r.waiting, 0, min(reports, len(r.waiting)))
-	r.left -= left
 }
