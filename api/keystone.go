@@ -71,9 +71,9 @@ type KeystoneAuth struct {
 	away      atomic.Pointer[silence] // the last question's; nil: it was answered
 
 	mu        sync.Mutex // guards the rest
-	holders   *recent[tokenID, Caller]
-	strangers *recent[tokenID, struct{}]
-	known     *recent[tokenID, struct{}] // tokens that were good when last examined, until they end
+	holders   recent[Caller]
+	strangers recent[struct{}]
+	known     recent[struct{}] // tokens that were good when last examined, until they end
 	flights   map[tokenID]*flight
 }
 
@@ -102,8 +102,8 @@ func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func()
 		limited: logs.Limit(logger),
 		queue:   checks(maxExaminers),
 		sources: goodSources(), flights: make(map[tokenID]*flight),
-		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers),
-		known: newRecent[tokenID, struct{}](maxKnownTokens),
+		holders: newRecent[Caller](maxHolders), strangers: newRecent[struct{}](maxStrangers),
+		known: newRecent[struct{}](maxKnownTokens),
 	}
 	if _, err := io.ReadFull(random, k.key); err != nil {
 		return nil, fmt.Errorf("make a key for tokens: %w", err)
@@ -185,15 +185,19 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix,
 	asked := k.now()
 	holder, err := k.examine(ctx, k.laneOf(id, source, asked), source, token)
 	f.abandoned = ctx.Err() != nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	switch {
 	case errors.Is(err, keystone.ErrUnknownToken), errors.Is(err, keystone.ErrUnfitToken):
-		k.keepStranger(id, asked)
+		k.known.forget(id)
+		k.strangers.put(id, remembered[struct{}]{until: asked.Add(min(strangerFor, k.conf.CacheTime))})
 		f.err = k.unauthorized()
 	case err != nil:
 		f.err = err
-	default:
+	default: // it is remembered from when the question was put
 		f.caller = k.callerOf(holder)
-		k.keepHolder(id, asked, f.caller, holder.Expires)
+		k.holders.put(id, remembered[Caller]{f.caller, asked.Add(k.conf.CacheTime), holder.Expires})
+		k.known.put(id, remembered[struct{}]{until: asked.Add(knownFor), ends: holder.Expires})
 		k.sources.Vouch(source, asked)
 	}
 	return f.caller, f.err
@@ -275,22 +279,6 @@ func forStrangers(err error) string {
 		return "it does not answer in time"
 	}
 	return "see the log of this peer"
-}
-
-// keepHolder remembers whose a token is, from when the question was put.
-func (k *KeystoneAuth) keepHolder(id tokenID, asked time.Time, caller Caller, expires time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.holders.put(remembered[tokenID, Caller]{id: id, value: caller, until: asked.Add(k.conf.CacheTime), ends: expires})
-	k.known.put(remembered[tokenID, struct{}]{id: id, until: asked.Add(knownFor), ends: expires})
-}
-
-// keepStranger remembers for a moment that a token has no holder.
-func (k *KeystoneAuth) keepStranger(id tokenID, asked time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.known.forget(id)
-	k.strangers.put(remembered[tokenID, struct{}]{id: id, until: asked.Add(min(strangerFor, k.conf.CacheTime))})
 }
 
 // callerOf tells what the holder of a token may do here.

@@ -429,7 +429,7 @@ func TestInventedTokens(t *testing.T) {
 		for n := range 2 * maxStrangers {
 			_, _ = identify(t.Context(), k, fmt.Sprint("more-", n)) // refused, as above
 		}
-		if n := len(k.strangers.byID); n != maxStrangers || k.strangers.order.Len() != n {
+		if n := k.strangers.kept.Len(); n != maxStrangers {
 			t.Errorf("%d invented tokens are kept", n)
 		}
 		e.questions()
@@ -441,10 +441,10 @@ func TestInventedTokens(t *testing.T) {
 
 // TestHoldersAreBounded keeps those that were asked for last.
 func TestHoldersAreBounded(t *testing.T) {
-	r := newRecent[tokenID, int](3)
+	r := newRecent[int](3)
 	now := time.Now()
 	put := func(n byte) {
-		r.put(remembered[tokenID, int]{id: tokenID{n}, value: int(n), until: now.Add(time.Minute)})
+		r.put(tokenID{n}, remembered[int]{value: int(n), until: now.Add(time.Minute)})
 	}
 	put(1)
 	put(2)
@@ -459,8 +459,8 @@ func TestHoldersAreBounded(t *testing.T) {
 			t.Errorf("%d: %d, %v", n, v, ok)
 		}
 	}
-	if _, ok := r.get(tokenID{1}, now.Add(time.Minute)); ok || len(r.byID) != 2 || r.order.Len() != 2 {
-		t.Errorf("what ended is kept: %v, %d", ok, len(r.byID))
+	if _, ok := r.get(tokenID{1}, now.Add(time.Minute)); ok || r.kept.Len() != 2 {
+		t.Errorf("what ended is kept: %v, %d", ok, r.kept.Len())
 	}
 }
 
