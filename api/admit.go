@@ -26,19 +26,15 @@ func admitted(by *admission.Controller, class admission.Class, callerOf func(ech
 	}
 }
 
-// AdmitHandler runs h in a place of a class, for callers who showed no credentials.
-// fail answers where there is none.
-func AdmitHandler(by *admission.Controller, class admission.Class, proxies []netip.Prefix,
-	fail func(http.ResponseWriter, *http.Request, error), h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		place, err := by.Admit(r.Context(), class, admission.Caller{Source: senderSource(r, proxies)})
-		if err != nil {
-			fail(w, r, err)
-			return
-		}
-		defer place.Leave()
-		h(w, r.WithContext(admission.With(r.Context(), place)))
+// Placed runs h in a place of a class, for a caller who showed no credentials.
+func Placed(by *admission.Controller, class admission.Class, proxies []netip.Prefix, r *http.Request,
+	h func(*http.Request) error) error {
+	place, err := by.Admit(r.Context(), class, admission.Caller{Source: senderSource(r, proxies)})
+	if err != nil {
+		return err
 	}
+	defer place.Leave()
+	return h(r.WithContext(admission.With(r.Context(), place)))
 }
 
 // Visited has by count each request that next admits to no place, so that what is refused

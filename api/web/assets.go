@@ -62,7 +62,7 @@ func contentType(name string) string {
 
 // index answers with the page itself. Its marks stand in quoted attributes only, where
 // escaping is enough. No package of templates fills them in (docs/design.md#kept).
-func (p *Page) index(w http.ResponseWriter, r *http.Request) {
+func (p *Page) index(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	fill := strings.NewReplacer("{{version}}", html.EscapeString(p.assets.version),
@@ -70,18 +70,19 @@ func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 	if _, err := fill.WriteString(w, p.assets.index); err != nil {
 		p.o.Logger.DebugContext(r.Context(), "send the page failed", "err", err)
 	}
+	return nil
 }
 
 // asset answers with a file of the page. One that is asked for under the version of
 // another release is answered as this release has it, and not cached: behind a
 // floating IP the page may have come from another peer. The page sees the version
 // in the header of the next answer and reloads.
-func (p *Page) asset(w http.ResponseWriter, r *http.Request) {
+func (p *Page) asset(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	text, ok := p.assets.files[name]
 	if !ok {
 		http.NotFound(w, r)
-		return
+		return nil
 	}
 	if r.PathValue("version") == p.assets.version {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -90,4 +91,5 @@ func (p *Page) asset(w http.ResponseWriter, r *http.Request) {
 	if _, err := w.Write(text); err != nil {
 		p.o.Logger.DebugContext(r.Context(), "send asset of the page failed", "name", name, "err", err)
 	}
+	return nil
 }

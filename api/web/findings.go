@@ -50,11 +50,12 @@ func (e *examination) readFindings(ctx context.Context) (findings, error) {
 	return e.found, nil
 }
 
-func (p *Page) doctor(w http.ResponseWriter, r *http.Request) {
+func (p *Page) doctor(w http.ResponseWriter, r *http.Request) error {
 	found, err := p.findings.readFindings(r.Context())
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) { p.reply(w, r, http.StatusOK, found) })(w, r)
+	return p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) error {
+		return p.reply(w, r, http.StatusOK, found)
+	})(w, r)
 }

@@ -73,43 +73,30 @@ func (p *Page) identified(r *http.Request, need api.Role, proof bool) (*http.Req
 }
 
 // control hands a request to the control interface, for the user of the session.
-func (p *Page) control(o operation) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (p *Page) control(o operation) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		as, who, err := p.identified(r, o.need, o.proved)
 		if err != nil {
-			p.fail(w, r, err)
-			return
+			return err
 		}
 		if o.body != "" {
 			as.Body, as.ContentLength = io.NopCloser(strings.NewReader(o.body)), int64(len(o.body))
 		}
 		p.o.Control.ServeHTTP(w, p.o.Guard.ForPage(below(as), who))
+		return nil
 	}
 }
 
 // public hands a request to the inspector's API with the credentials of the session;
 // the API judges them.
-func (p *Page) public(w http.ResponseWriter, r *http.Request) {
+func (p *Page) public(w http.ResponseWriter, r *http.Request) error {
 	if err := p.fromPage(r); err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	as, err := p.authenticated(r)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	p.o.Public.ServeHTTP(w, below(as))
-}
-
-// let lets users in who may do as much as need.
-func (p *Page) let(need api.Role, h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		as, _, err := p.identified(r, need, false)
-		if err != nil {
-			p.fail(w, r, err)
-			return
-		}
-		h(w, as)
-	}
+	return nil
 }

@@ -149,20 +149,18 @@ func invalid(message string) error {
 }
 
 // machines answers from this peer's state: some milliseconds for 10,000.
-func (p *Page) machines(w http.ResponseWriter, r *http.Request) {
+func (p *Page) machines(w http.ResponseWriter, r *http.Request) error {
 	want, err := wantedOf(r.URL.Query())
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	out, err := p.tables.Get(fmt.Sprint(want), func() (machineList, error) {
 		return p.table(context.WithoutCancel(r.Context()), want), nil // others may wait for it, too
 	})
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	p.reply(w, r, http.StatusOK, out)
+	return p.reply(w, r, http.StatusOK, out)
 }
 
 func (p *Page) table(ctx context.Context, want wanted) machineList {

@@ -15,11 +15,10 @@ type nameList struct {
 }
 
 // names answers with the names of nodes, which the page shows next to their UUIDs.
-func (p *Page) names(w http.ResponseWriter, r *http.Request) {
+func (p *Page) names(w http.ResponseWriter, r *http.Request) error {
 	wanted := strings.Split(strings.ToLower(r.URL.Query().Get("node")), ",")
 	if len(wanted) > maxNamed {
-		p.fail(w, r, invalid("node: at most "+strconv.Itoa(maxNamed)+" UUIDs, with commas between"))
-		return
+		return invalid("node: at most " + strconv.Itoa(maxNamed) + " UUIDs, with commas between")
 	}
 	out := nameList{Names: make(map[string]string)}
 	for _, uuid := range wanted {
@@ -36,5 +35,5 @@ func (p *Page) names(w http.ResponseWriter, r *http.Request) {
 			delete(out.Names, uuid)
 		}
 	}
-	p.reply(w, r, http.StatusOK, out)
+	return p.reply(w, r, http.StatusOK, out)
 }

@@ -109,29 +109,40 @@ func New(o Options) (*Page, error) {
 		book: &addressBook{packer: packer, logger: o.Logger, told: make(map[blobs.Hash]addresses)},
 	}
 	for _, r := range p.own() {
-		p.handle(r)
+		p.handle(r.pattern, func(w http.ResponseWriter, asked *http.Request) error {
+			if r.need != api.RoleNone {
+				var err error
+				if asked, _, err = p.identified(asked, r.need, false); err != nil {
+					return err
+				}
+			}
+			return r.handler(w, asked)
+		})
 	}
 	for _, r := range operations() { // Control admits them
-		p.routes.HandleFunc(r.method+" /ui/api"+r.path, p.control(r))
+		p.handle(r.method+" /ui/api"+r.path, p.control(r))
 	}
-	p.routes.HandleFunc("/ui/api/v1/", p.public) // Public admits them
+	p.handle("/ui/api/v1/", p.public) // Public admits them
 	return p, nil
 }
 
-// route is one that the page answers itself.
+// handler answers a request, or says why it is refused.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// handle has a handler answer what fits a pattern.
+func (p *Page) handle(pattern string, h handler) {
+	p.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			p.fail(w, r, err)
+		}
+	})
+}
+
+// route is one that the page answers itself, for users who may do as much as need.
 type route struct {
 	pattern string
 	need    api.Role
-	handler http.HandlerFunc
-}
-
-// handle asks who calls, where that matters, before the handler.
-func (p *Page) handle(r route) {
-	h := r.handler
-	if r.need != api.RoleNone {
-		h = p.let(r.need, h)
-	}
-	p.routes.HandleFunc(r.pattern, h)
+	handler handler
 }
 
 // own are the routes that the page answers itself. Those that wait for their caller's body, in
@@ -150,8 +161,10 @@ func (p *Page) own() []route {
 }
 
 // placed runs a handler in a place of a class.
-func (p *Page) placed(class admission.Class, h http.HandlerFunc) http.HandlerFunc {
-	return api.AdmitHandler(p.o.Admission, class, p.o.Proxies, p.fail, h)
+func (p *Page) placed(class admission.Class, h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return api.Placed(p.o.Admission, class, p.o.Proxies, r, func(r *http.Request) error { return h(w, r) })
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -188,22 +201,22 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	p.reply(w, r, e.Status, api.ErrorBody{Error: e})
+	_ = p.reply(w, r, e.Status, api.ErrorBody{Error: e}) // room is refused to longer answers alone
 }
 
-func (p *Page) reply(w http.ResponseWriter, r *http.Request, status int, value any) {
+func (p *Page) reply(w http.ResponseWriter, r *http.Request, status int, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
 		p.o.Logger.ErrorContext(r.Context(), "encode answer to the page failed", "path", r.URL.Path, "err", err)
 		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"Internal server error"}}`)
 	}
 	if err := api.Deliver(r.Context(), len(body)); err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if _, err := w.Write(append(body, '\n')); err != nil {
 		p.o.Logger.DebugContext(r.Context(), "send answer to the page failed", "path", r.URL.Path, "err", err)
 	}
+	return nil
 }

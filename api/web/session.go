@@ -193,24 +193,21 @@ type whoami struct {
 }
 
 // session tells the page who its user is.
-func (p *Page) session(w http.ResponseWriter, r *http.Request) {
+func (p *Page) session(w http.ResponseWriter, r *http.Request) error {
 	as, err := p.authenticated(r)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	who, proved, err := p.o.Guard.Caller(as)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) {
+	return p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) error {
 		token, err := p.csrf(r)
 		if err != nil {
-			p.fail(w, r, err)
-			return
+			return err
 		}
-		p.reply(w, r, http.StatusOK, whoami{
+		return p.reply(w, r, http.StatusOK, whoami{
 			User: who.Name, Role: who.Role.String(), Operator: proved && who.Role >= api.RoleAdmin,
 			Strategy: p.o.Strategy, CSRF: token,
 		})
@@ -225,22 +222,18 @@ type login struct {
 }
 
 // logIn judges credentials and makes a session of them.
-func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
+func (p *Page) logIn(w http.ResponseWriter, r *http.Request) error {
 	if err := ownSite(r); err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	text, release, err := api.StrangersBody(p.o.Admission, p.o.Proxies, w, r, maxLogin)
 	defer release()
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	var in login
 	if err := json.Unmarshal(text, &in); err != nil {
-		p.fail(w, r, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid,
-			Message: "the login cannot be read: " + err.Error()})
-		return
+		return invalid("the login cannot be read: " + err.Error())
 	}
 	s := sealed{Token: in.Token, Ends: p.o.Wall().Add(cookieEnds).Unix()}
 	as := r.Clone(r.Context())
@@ -254,28 +247,27 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 	who, proved, err := p.o.Guard.Caller(as)
 	p.o.Logins.Note(r, who, proved, err)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) {
+	return p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) error {
 		value, err := p.seal(s)
 		if err != nil {
-			p.fail(w, r, err)
-			return
+			return err
 		}
 		http.SetCookie(w, cookie(r, value, int(cookieEnds.Seconds())))
 		w.WriteHeader(http.StatusNoContent)
+		return nil
 	})(w, r)
 }
 
 // logOut has the browser forget the session.
-func (p *Page) logOut(w http.ResponseWriter, r *http.Request) {
+func (p *Page) logOut(w http.ResponseWriter, r *http.Request) error {
 	if err := p.fromPage(r); err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
 	http.SetCookie(w, cookie(r, "", -1))
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // cookie has no Path: the browser takes the directory of the request, which is that
