@@ -51,19 +51,15 @@ func (i *Inspector) eventResources() []resource {
 	newest := admission.NewShared[string, []byte](sharedFor, sharedMost)
 	return []resource{{path: pathEvents, reader: true, cost: admission.Dear, get: func(c echo.Context) error {
 		as := callerOf(c).Role
-		return serveEvents(c, i.Events,
-			audience{newest: newest, admin: as == RoleAdmin, still: func() bool { return i.callerStillMay(c.Request(), as) }})
+		still := func() bool { // may the caller do as much; it may while that cannot be told, as while Keystone is away
+			who, _, err := i.Caller(c.Request())
+			if err != nil {
+				return translate(err).Status == http.StatusServiceUnavailable
+			}
+			return who.Role >= as
+		}
+		return serveEvents(c, i.Events, audience{newest: newest, admin: as == RoleAdmin, still: still})
 	}}}
-}
-
-// callerStillMay reports whether the caller of a request may do as much as when it began. It may
-// for as long as that cannot be told, as while Keystone is away.
-func (i *Inspector) callerStillMay(r *http.Request, as Role) bool {
-	who, _, err := i.Caller(r)
-	if err != nil {
-		return translate(err).Status == http.StatusServiceUnavailable
-	}
-	return who.Role >= as
 }
 
 // OperatorEvents answers operators, who may see everything. Their certificates are judged
@@ -261,7 +257,11 @@ func streamEvents(c echo.Context, source EventSource, q question, still func() b
 		if err := flush(); err != nil {
 			return err
 		}
-		batch, err := nextBatch(ctx, r)
+		wait := time.Duration(0)
+		if r.Recent() { // other events are not rendered any more: they are read without a wait
+			wait = eventsKeepAlive
+		}
+		batch, err := r.Next(ctx, usualEvents, wait)
 		if err != nil {
 			return nil // the caller or this peer ends
 		}
@@ -276,16 +276,10 @@ func streamEvents(c echo.Context, source EventSource, q question, still func() b
 	}
 }
 
-// nextBatch waits for events, but for those that are not rendered any more.
-func nextBatch(ctx context.Context, r *events.Reader) (events.Batch, error) {
-	if r.Recent() {
-		return r.Next(ctx, usualEvents, eventsKeepAlive)
-	}
-	return r.Next(ctx, usualEvents, 0)
-}
-
 // sendBatch sends a batch when it is its turn, while its bytes have room. After a change of
-// leader a thousand streams catch up at once. A few events wait for nothing.
+// leader a thousand streams catch up at once. A few events wait for nothing. A batch without
+// events is a comment, and the position: a caller whose filter lets little pass would else come
+// back with an old one.
 func sendBatch(ctx context.Context, w http.ResponseWriter, batch events.Batch) error {
 	bytes := batch.Bytes()
 	if bytes > smallAnswer || batch.Work > 0 {
@@ -300,12 +294,6 @@ func sendBatch(ctx context.Context, w http.ResponseWriter, batch events.Batch) e
 		}
 		defer done()
 	}
-	return writeBatch(w, batch)
-}
-
-// writeBatch sends a batch. One without events is a comment, and the position: a
-// caller whose filter lets little pass would else come back with an old one.
-func writeBatch(w http.ResponseWriter, batch events.Batch) error {
 	if batch.Reset != nil {
 		if _, err := fmt.Fprintf(w, "event: reset\ndata: %s\n\n", resetJSON(batch.Reset)); err != nil {
 			return err
@@ -338,11 +326,8 @@ func (r ClusterReads) statusResources() []resource {
 		return nil
 	}
 	shared := admission.NewShared[bool, Status](time.Second, 1)
-	return []resource{{path: pathStatus, reader: true, cost: admission.Request, get: func(c echo.Context) error {
-		s, err := shared.Get(true, func() (Status, error) { return r.Status(), nil })
-		if err != nil {
-			return err
-		}
-		return replyValue(c, http.StatusOK, s)
-	}}}
+	return []resource{{path: pathStatus, reader: true, cost: admission.Request,
+		get: answering(func(context.Context, echo.Context) (any, error) {
+			return shared.Get(true, func() (Status, error) { return r.Status(), nil })
+		})}}
 }

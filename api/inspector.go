@@ -137,23 +137,18 @@ func (i *Inspector) admitted(r *resource, method string, h echo.HandlerFunc) ech
 	}
 }
 
-// audited tells what h was asked to change.
+// audited tells what h was asked to change. It answers 503 where a table of h is full:
+// docs/contract.md#errors has no 507, and ramdisks and the clients of OpenStack repeat a
+// request that got 503. The lease API answers by itself, in a contract of its own.
 func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.HandlerFunc {
-	return audited(i.Logger, strangers, i.Report,
-		func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
-}
-
-// original answers 503 where a table of h is full: docs/contract.md#errors has no 507,
-// and ramdisks and the clients of OpenStack repeat a request that got 503. The lease API
-// has a contract of its own and does not pass here.
-func original(h echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	begin := func(r *http.Request) *call { return publicCall(r, i.Proxies) }
+	return audited(i.Logger, strangers, i.Report, begin)(func(c echo.Context) error {
 		err := h(c)
 		if errors.Is(err, fsm.TableFull) {
 			return refuse(http.StatusServiceUnavailable, "%v", err)
 		}
 		return err
-	}
+	})
 }
 
 // options says what may be done with a path, as the original does.
@@ -197,22 +192,80 @@ func resources(c echo.Context) error {
 	return replyValue(c, http.StatusOK, map[string]any{"resources": parts})
 }
 
+// handlers answer the paths that take bodies in, and the paths about nodes. documents takes the bodies.
+type handlers struct {
+	*Inspector
+	documents bodies
+}
+
 // limited returns the context in which a request is worked on.
 func limited(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Request().Context(), requestLimit)
 }
 
+// timed is a handler that has requestLimit.
+func timed(h func(ctx context.Context, c echo.Context) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx, cancel := limited(c)
+		defer cancel()
+		return h(ctx, c)
+	}
+}
+
+// answering is one that answers with a value in JSON.
+func answering(h func(ctx context.Context, c echo.Context) (any, error)) echo.HandlerFunc {
+	return timed(func(ctx context.Context, c echo.Context) error {
+		value, err := h(ctx, c)
+		if err != nil {
+			return err
+		}
+		return replyValue(c, http.StatusOK, value)
+	})
+}
+
+// done is one that answers with nothing.
+func done(h func(ctx context.Context, c echo.Context) error) echo.HandlerFunc {
+	return timed(func(ctx context.Context, c echo.Context) error {
+		if err := h(ctx, c); err != nil {
+			return err
+		}
+		return reply(c, http.StatusNoContent, plainType, nil)
+	})
+}
+
+// withBody is one of a body of at most so many bytes; its time begins when that is there.
+func withBody(documents bodies, most int64,
+	h func(ctx context.Context, c echo.Context, body []byte) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		body, release, err := documents.readBody(c, most)
+		defer release()
+		if err != nil {
+			return err
+		}
+		return timed(func(ctx context.Context, c echo.Context) error { return h(ctx, c, body) })(c)
+	}
+}
+
 // onNode is a handler of a path that names a node, by UUID or name.
 func onNode(h func(ctx context.Context, c echo.Context, ref string) error) echo.HandlerFunc {
-	return func(c echo.Context) error {
+	return timed(func(ctx context.Context, c echo.Context) error {
 		ref, err := nodeRef(c)
 		if err != nil {
 			return err
 		}
-		ctx, cancel := limited(c)
-		defer cancel()
 		return h(ctx, c, ref)
-	}
+	})
+}
+
+// ofNode is one that answers with a value in JSON.
+func ofNode(h func(ctx context.Context, c echo.Context, ref string) (any, error)) echo.HandlerFunc {
+	return answering(func(ctx context.Context, c echo.Context) (any, error) {
+		ref, err := nodeRef(c)
+		if err != nil {
+			return nil, err
+		}
+		return h(ctx, c, ref)
+	})
 }
 
 func (i *Inspector) start(ctx context.Context, c echo.Context, ref string) error {
@@ -262,13 +315,11 @@ func (i *Inspector) status(ctx context.Context, c echo.Context, ref string) erro
 // file: the body has the seven keys of the contract and no others.
 const headerLogs = "X-Trivet-Ramdisk-Logs"
 
-func (i *Inspector) list(c echo.Context) error {
+func (i *Inspector) list(ctx context.Context, c echo.Context) error {
 	page, err := parsePage(query(c), i.MaxLimit)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
 	records, err := i.Service.List(ctx, page, i.reading(c))
 	if err != nil {
 		return err
@@ -290,22 +341,15 @@ func (i *Inspector) data(processed bool) echo.HandlerFunc {
 
 // reapply has a node's data processed again: what the body brings, or what is
 // stored.
-func (i *Inspector) reapply(documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		ref, err := nodeRef(c)
-		if err != nil {
-			return err
-		}
-		body, release, err := documents.readBody(c, MaxDocument)
-		defer release()
-		if err != nil {
-			return err
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		if err := i.Service.Reapply(ctx, ref, body); err != nil {
+func (h handlers) reapply(c echo.Context) error {
+	ref, err := nodeRef(c)
+	if err != nil {
+		return err
+	}
+	return withBody(h.documents, MaxDocument, func(ctx context.Context, c echo.Context, body []byte) error {
+		if err := h.Service.Reapply(ctx, ref, body); err != nil {
 			return err
 		}
 		return accepted(c)
-	}
+	})(c)
 }

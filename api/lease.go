@@ -67,15 +67,15 @@ func (i *Inspector) leaseResources(documents bodies) []resource {
 	}
 	l := lendingAPI{i.Lending, documents, func(c echo.Context) lease.Reading { return i.reading(c) == inspector.Stale }}
 	return []resource{
-		{path: "/v1/leases", reader: true, cost: admission.Dear, get: leaseErrors(l.listLeases)},
-		{path: "/v1/leases/:lease", reader: true, cost: admission.Request, get: leaseErrors(l.showLease),
-			put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
+		{path: "/v1/leases", reader: true, cost: admission.Dear, get: leaseErrors(answering(l.listLeases))},
+		{path: "/v1/leases/:lease", reader: true, cost: admission.Request, get: leaseErrors(timed(l.showLease)),
+			put: leaseErrors(l.acquireLease), remove: leaseErrors(done(l.releaseLease))},
 		{path: "/v1/leases/:lease/renew", shares: true, post: leaseErrors(l.renewLease)},
-		{path: "/v1/kv", cost: admission.Dear, get: leaseErrors(l.listValues)},
-		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue),
-			remove: leaseErrors(l.removeValue)},
-		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: leaseErrors(l.showGroup)},
-		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Request, get: leaseErrors(l.showOwner)},
+		{path: "/v1/kv", cost: admission.Dear, get: leaseErrors(answering(l.listValues))},
+		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(timed(l.showValue)), put: leaseErrors(l.putValue),
+			remove: leaseErrors(done(l.removeValue))},
+		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: leaseErrors(answering(l.showGroup))},
+		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Request, get: leaseErrors(answering(l.showOwner))},
 		{path: "/v1/groups/:component/members/:member", put: leaseErrors(l.changeMember(l.lending.Join)),
 			remove: leaseErrors(l.changeMember(l.lending.Leave))},
 	}
@@ -133,29 +133,22 @@ func named(err error, request string) error {
 	return &nameless{err, request}
 }
 
-func (l lendingAPI) listLeases(c echo.Context) error {
+func (l lendingAPI) listLeases(ctx context.Context, c echo.Context) (any, error) {
 	limit, err := pageLimit(query(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
 	all, err := l.lending.List(ctx, query(c).Get("marker"), l.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, more, err := pageOf(all, limit, shownGrant)
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, map[string]any{"leases": page, "more": more})
+	return map[string]any{"leases": page, "more": more}, err
 }
 
 // showLease reads a lease, or with wait= waits until it is not the one whose token
 // after= names; free=1 says that this one is known to be over.
-func (l lendingAPI) showLease(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
+func (l lendingAPI) showLease(ctx context.Context, c echo.Context) error {
 	wait, err := waitOf(query(c))
 	if err != nil {
 		return err
@@ -263,15 +256,10 @@ func (l lendingAPI) renewLease(c echo.Context) error {
 // releaseLease ends a grant that its holder shows, in the body or, for clients that
 // send none with DELETE, in the query. With record=1 it removes the record of a
 // free one.
-func (l lendingAPI) releaseLease(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
+func (l lendingAPI) releaseLease(ctx context.Context, c echo.Context) error {
 	q := query(c)
 	if q.Get("record") == "1" {
-		if err := l.lending.Delete(ctx, c.Param("lease")); err != nil {
-			return err
-		}
-		return reply(c, http.StatusNoContent, plainType, nil)
+		return l.lending.Delete(ctx, c.Param("lease"))
 	}
 	h := shownLease{Holder: q.Get("holder")}
 	if q.Has("token") {
@@ -288,7 +276,7 @@ func (l lendingAPI) releaseLease(c echo.Context) error {
 		return err
 	}
 	auditEntry(ctx, entry) // it is not this call's alone
-	return reply(c, http.StatusNoContent, plainType, nil)
+	return nil
 }
 
 // readJSON reads a small body into v. Names that v does not have are ignored.

@@ -58,71 +58,45 @@ func (l lendingAPI) changeMember(change func(context.Context, leases.GroupMember
 		if err != nil {
 			return err
 		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		if err := change(ctx, m); err != nil {
-			return err
-		}
-		return reply(c, http.StatusNoContent, plainType, nil)
+		return done(func(ctx context.Context, _ echo.Context) error { return change(ctx, m) })(c)
 	}
 }
 
 // showGroup lists who is there, or with wait= and If-None-Match waits until it is
 // not who the caller knows. The tag is that of all pages.
-func (l lendingAPI) showGroup(c echo.Context) error {
-	q := query(c)
+func (l lendingAPI) showGroup(ctx context.Context, c echo.Context) (any, error) {
+	q, component := query(c), c.Param("component")
 	limit, err := pageLimit(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	wait, err := waitOf(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
-	component := c.Param("component")
-	if wait == 0 {
-		g, err := l.lending.Group(ctx, component, l.reading(c))
-		if err != nil {
-			return err
+	var g lease.Group
+	if wait > 0 {
+		if err := waits(ctx, admission.Stream); err != nil {
+			return nil, err
 		}
-		body, err := groupPage(c, g, limit)
-		if err != nil {
-			return err
+		g, err = l.lending.WatchGroup(ctx, component, unquoted(c.Request().Header.Get("If-None-Match")), wait)
+		if err == nil {
+			err = paced(ctx, time.Duration(min(limit, len(g.Members)))*memberCost, 0)
 		}
-		return reply(c, http.StatusOK, jsonType, body)
+	} else {
+		g, err = l.lending.Group(ctx, component, l.reading(c))
 	}
-	if err := waits(ctx, admission.Stream); err != nil {
-		return err
-	}
-	g, err := l.lending.WatchGroup(ctx, component, unquoted(c.Request().Header.Get("If-None-Match")), wait)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := paced(ctx, time.Duration(min(limit, len(g.Members)))*memberCost, 0); err != nil {
-		return err
-	}
-	body, err := groupPage(c, g, limit)
-	if err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, jsonType, body)
+	c.Response().Header().Set("ETag", `"`+g.Tag()+`"`)
+	page, more, err := pageOf(slices.Values(g.After(q.Get("marker"))), limit, shownMember)
+	return map[string]any{"component": component, "index": g.Index, "members": page, "more": more}, err
 }
 
 // memberCost is what it costs to show a member of a group, at the least: all who watch one
 // want it when it changes.
 const memberCost = 5 * time.Microsecond
-
-// groupPage writes the page that a request asks for, and its tag.
-func groupPage(c echo.Context, g lease.Group, limit int) ([]byte, error) {
-	c.Response().Header().Set("ETag", `"`+g.Tag()+`"`)
-	page, more, err := pageOf(slices.Values(g.After(query(c).Get("marker"))), limit, shownMember)
-	if err != nil {
-		return nil, err
-	}
-	return encode(map[string]any{"component": c.Param("component"), "index": g.Index, "members": page, "more": more})
-}
 
 func unquoted(tag string) string {
 	if n := len(tag); n >= 2 && tag[0] == '"' && tag[n-1] == '"' {
@@ -133,22 +107,20 @@ func unquoted(tag string) string {
 
 // showOwner names the member that a key belongs to, and the index of the log at
 // which that was so.
-func (l lendingAPI) showOwner(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
+func (l lendingAPI) showOwner(ctx context.Context, c echo.Context) (any, error) {
 	component, key := c.Param("component"), query(c).Get("key")
 	if key == "" {
-		return refuse(http.StatusBadRequest, badRequest+"key is needed: whose owner is asked for")
+		return nil, refuse(http.StatusBadRequest, badRequest+"key is needed: whose owner is asked for")
 	}
 	g, err := l.lending.Group(ctx, component, l.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	owner, ok := g.Owner(key)
 	if !ok {
-		return refuse(http.StatusNotFound, "Component %s has no member", component)
+		return nil, refuse(http.StatusNotFound, "Component %s has no member", component)
 	}
-	return replyValue(c, http.StatusOK, map[string]any{"index": g.Index, "owner": shownMember(owner)})
+	return map[string]any{"index": g.Index, "owner": shownMember(owner)}, nil
 }
 
 // listedMember is a member of a group as answers show it.

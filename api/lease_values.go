@@ -70,41 +70,29 @@ func (l lendingAPI) putValue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, release, err := l.documents.readBody(c, leases.MaxValue)
-	defer release()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := limited(c)
-	defer cancel()
-	key, request := c.Param("key"), query(c).Get("request_id")
-	version, err := l.lending.Put(ctx, key, body, when, request)
-	if err != nil {
-		return named(err, request)
-	}
-	c.Response().Header().Set("ETag", quoted(version))
-	return replyValue(c, http.StatusOK, map[string]any{"key": key, "version": version})
+	return withBody(l.documents, leases.MaxValue, func(ctx context.Context, c echo.Context, body []byte) error {
+		key, request := c.Param("key"), query(c).Get("request_id")
+		version, err := l.lending.Put(ctx, key, body, when, request)
+		if err != nil {
+			return named(err, request)
+		}
+		c.Response().Header().Set("ETag", quoted(version))
+		return replyValue(c, http.StatusOK, map[string]any{"key": key, "version": version})
+	})(c)
 }
 
-func (l lendingAPI) removeValue(c echo.Context) error {
+func (l lendingAPI) removeValue(ctx context.Context, c echo.Context) error {
 	when, err := conditionOf(c.Request().Header)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
-	if err := l.lending.Remove(ctx, c.Param("key"), when); err != nil {
-		return err
-	}
-	return reply(c, http.StatusNoContent, plainType, nil)
+	return l.lending.Remove(ctx, c.Param("key"), when)
 }
 
 // octetType is the type of a value, whose format only its writer knows.
 var octetType = []string{"application/octet-stream"}
 
-func (l lendingAPI) showValue(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
+func (l lendingAPI) showValue(ctx context.Context, c echo.Context) error {
 	v, err := l.lending.Value(ctx, c.Param("key"), l.reading(c))
 	if err != nil {
 		return err
@@ -118,23 +106,20 @@ func (l lendingAPI) showValue(c echo.Context) error {
 	return reply(c, http.StatusOK, octetType, v.Data)
 }
 
-func (l lendingAPI) listValues(c echo.Context) error {
+func (l lendingAPI) listValues(ctx context.Context, c echo.Context) (any, error) {
 	q := query(c)
 	limit, err := pageLimit(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
 	all, err := l.lending.Values(ctx, q.Get("prefix"), q.Get("marker"), l.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, more, err := pageOf(all, limit, shownValue)
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, map[string]any{"more": more, "values": page})
+	page, more, err := pageOf(all, limit, func(v leases.Value) listedValue {
+		return listedValue{Bytes: len(v.Data), Key: v.Key, Lease: v.Lease, Version: v.Version}
+	})
+	return map[string]any{"more": more, "values": page}, err
 }
 
 // listedValue is a value without its data, as lists show it.
@@ -143,8 +128,4 @@ type listedValue struct {
 	Key     string        `json:"key"`
 	Lease   string        `json:"lease"`
 	Version fencing.Token `json:"version"`
-}
-
-func shownValue(v leases.Value) listedValue {
-	return listedValue{Bytes: len(v.Data), Key: v.Key, Lease: v.Lease, Version: v.Version}
 }

@@ -52,40 +52,45 @@ type Nodes struct {
 	Waits    NodeWaits
 }
 
-func (i *Inspector) nodeResources() []resource {
-	if i.Names == nil {
-		return nil
+func (h handlers) nodeResources() (all []resource) {
+	if h.Names != nil {
+		all = append(all,
+			resource{path: pathNodes, reader: true, cost: admission.Request, get: answering(h.nodes)},
+			resource{path: pathNode, reader: true, cost: admission.Request,
+				get: ofNode(func(ctx context.Context, _ echo.Context, ref string) (any, error) { return h.Names.Of(ctx, ref) })})
 	}
-	return []resource{
-		{path: pathNodes, reader: true, cost: admission.Request, get: i.nodes},
-		{path: pathNode, reader: true, cost: admission.Request, get: onNode(i.node)},
+	if h.Hardware != nil {
+		all = append(all,
+			resource{path: pathNode + "/changes", reader: true, cost: admission.Dear, get: ofNode(h.changes)},
+			resource{path: pathNode + "/cabling", reader: true, cost: admission.Dear, get: ofNode(h.cabling)},
+			resource{path: pathNode + "/verdict", reader: true, cost: admission.Request, get: ofNode(h.verdict)},
+			resource{path: pathExpectations, reader: true, cost: admission.Dear, get: answering(h.listExpectations)},
+			resource{path: pathExpectations + "/:expectation", reader: true, cost: admission.Request,
+				get: answering(h.showExpectation), put: withBody(h.documents, MaxExpectationBody, h.putExpectation),
+				remove: done(func(ctx context.Context, c echo.Context) error {
+					return h.Hardware.DeleteExpectation(ctx, c.Param("expectation"))
+				})})
 	}
+	if h.Waits != nil {
+		all = append(all, resource{path: pathNode + "/waits", reader: true, cost: admission.Request, get: ofNode(h.waits)})
+	}
+	if h.Boots != nil {
+		all = append(all, resource{path: pathNode + "/boot", reader: true, cost: admission.Request, get: ofNode(h.boot)})
+	}
+	return all
 }
 
-func (i *Inspector) nodes(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
+func (h handlers) nodes(ctx context.Context, c echo.Context) (any, error) {
 	switch only, err := onlyNodes(query(c)); {
 	case err != nil:
-		return err
+		return nil, err
 	case only == "unexpected":
-		return i.unexpected(ctx, c)
+		return h.unexpected(ctx, c)
 	case only == "stopped":
-		return bootsAPI{i.Boots, i.MaxLimit, i.reading}.stopped(ctx, c)
+		return h.stopped(ctx, c)
 	}
-	all, err := i.Names.All(ctx)
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, nodeList{Nodes: append([]ironic.NodeName{}, all...)})
-}
-
-func (i *Inspector) node(ctx context.Context, c echo.Context, ref string) error {
-	one, err := i.Names.Of(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, one)
+	all, err := h.Names.All(ctx)
+	return nodeList{Nodes: append([]ironic.NodeName{}, all...)}, err
 }
 
 // Hardware is all that is known of machines.
@@ -114,49 +119,21 @@ type nodeChange struct {
 	Text string `json:"text"` // the change in a sentence
 }
 
-type nodeCabling struct {
-	Cables []hardware.Cable `json:"cables"`
-}
-
-// hardwareAPI answers the paths about the hardware of nodes, which are Trivet's own.
-type hardwareAPI struct {
-	hardware  Hardware
-	documents bodies
-	reading   func(echo.Context) inspector.Reading // how fresh an answer must be
-}
-
-func (a hardwareAPI) resources() []resource {
-	if a.hardware == nil {
-		return nil
-	}
-	return []resource{
-		{path: pathNode + "/changes", reader: true, cost: admission.Dear, get: onNode(a.changes)},
-		{path: pathNode + "/cabling", reader: true, cost: admission.Dear, get: onNode(a.cabling)},
-		{path: pathNode + "/verdict", reader: true, cost: admission.Request, get: onNode(a.verdict)},
-		{path: pathExpectations, reader: true, cost: admission.Dear, get: a.listExpectations},
-		{path: pathExpectations + "/:expectation", reader: true, cost: admission.Request, get: a.showExpectation,
-			put: a.putExpectation, remove: a.deleteExpectation},
-	}
-}
-
-func (a hardwareAPI) changes(ctx context.Context, c echo.Context, ref string) error {
-	found, err := a.hardware.Changes(ctx, ref, a.reading(c))
+func (h handlers) changes(ctx context.Context, c echo.Context, ref string) (any, error) {
+	found, err := h.Hardware.Changes(ctx, ref, h.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer := nodeChanges{Compared: found.Compared, Changes: []nodeChange{}}
 	for _, change := range found.Changes {
 		answer.Changes = append(answer.Changes, nodeChange{change, change.String()})
 	}
-	return replyValue(c, http.StatusOK, answer)
+	return answer, nil
 }
 
-func (a hardwareAPI) cabling(ctx context.Context, c echo.Context, ref string) error {
-	cables, err := a.hardware.Cabling(ctx, ref, a.reading(c))
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, nodeCabling{append([]hardware.Cable{}, cables...)})
+func (h handlers) cabling(ctx context.Context, c echo.Context, ref string) (any, error) {
+	cables, err := h.Hardware.Cabling(ctx, ref, h.reading(c))
+	return map[string]any{"cables": append([]hardware.Cable{}, cables...)}, err
 }
 
 // Verdicts tells how machines were judged. ref is a UUID or name.
@@ -194,70 +171,52 @@ func shownVerdict(v expectations.Verdict) nodeVerdict {
 		Differences: append([]string{}, v.Differences...)}
 }
 
-func (a hardwareAPI) verdict(ctx context.Context, c echo.Context, ref string) error {
-	v, err := a.hardware.Verdict(ctx, ref, a.reading(c))
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, shownVerdict(v))
+func (h handlers) verdict(ctx context.Context, c echo.Context, ref string) (any, error) {
+	v, err := h.Hardware.Verdict(ctx, ref, h.reading(c))
+	return shownVerdict(v), err
 }
 
 // unexpected lists the machines that are not as ordered. It needs no answer of Ironic.
-func (i *Inspector) unexpected(ctx context.Context, c echo.Context) error {
-	if i.Hardware == nil {
-		return refuse(http.StatusNotFound, "this server judges no machines")
+func (h handlers) unexpected(ctx context.Context, c echo.Context) (any, error) {
+	if h.Hardware == nil {
+		return nil, refuse(http.StatusNotFound, "this server judges no machines")
 	}
-	page, err := parsePage(query(c), i.MaxLimit)
+	page, err := parsePage(query(c), h.MaxLimit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	all, err := i.Hardware.Unexpected(ctx, page, i.reading(c))
-	if err != nil {
-		return err
-	}
+	all, err := h.Hardware.Unexpected(ctx, page, h.reading(c))
 	list := make([]nodeVerdict, 0, len(all))
 	for _, v := range all {
 		list = append(list, shownVerdict(v))
 	}
-	return replyValue(c, http.StatusOK, map[string]any{"nodes": list})
+	return map[string]any{"nodes": list}, err
 }
 
-func (a hardwareAPI) listExpectations(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	all, err := a.hardware.Expectations(ctx, a.reading(c))
-	if err != nil {
-		return err
-	}
+func (h handlers) listExpectations(ctx context.Context, c echo.Context) (any, error) {
+	all, err := h.Hardware.Expectations(ctx, h.reading(c))
 	list := make([]json.RawMessage, 0, len(all))
 	for _, e := range all {
 		list = append(list, e.Body)
 	}
-	return replyValue(c, http.StatusOK, map[string]any{"expectations": list})
+	return map[string]any{"expectations": list}, err
 }
 
-func (a hardwareAPI) showExpectation(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	all, err := a.hardware.Expectations(ctx, a.reading(c))
+func (h handlers) showExpectation(ctx context.Context, c echo.Context) (any, error) {
+	all, err := h.Hardware.Expectations(ctx, h.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range all {
 		if e.Name == c.Param("expectation") {
-			return replyValue(c, http.StatusOK, json.RawMessage(e.Body))
+			return json.RawMessage(e.Body), nil
 		}
 	}
-	return refuse(http.StatusNotFound, "Expectation %s was not found", c.Param("expectation"))
+	return nil, refuse(http.StatusNotFound, "Expectation %s was not found", c.Param("expectation"))
 }
 
 // putExpectation takes JSON or YAML, as files have an expectation.
-func (a hardwareAPI) putExpectation(c echo.Context) error {
-	body, release, err := a.documents.readBody(c, MaxExpectationBody)
-	defer release()
-	if err != nil {
-		return err
-	}
+func (h handlers) putExpectation(ctx context.Context, c echo.Context, body []byte) error {
 	e, err := hardware.ReadExpectation(body)
 	switch {
 	case err != nil:
@@ -266,21 +225,10 @@ func (a hardwareAPI) putExpectation(c echo.Context) error {
 		return refuse(http.StatusBadRequest, "the expectation is called %q in its body and %q in its path", e.Name,
 			c.Param("expectation"))
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
-	if err := a.hardware.PutExpectation(ctx, e); err != nil {
+	if err := h.Hardware.PutExpectation(ctx, e); err != nil {
 		return err
 	}
 	return replyValue(c, http.StatusOK, e)
-}
-
-func (a hardwareAPI) deleteExpectation(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	if err := a.hardware.DeleteExpectation(ctx, c.Param("expectation")); err != nil {
-		return err
-	}
-	return reply(c, http.StatusNoContent, plainType, nil)
 }
 
 // TimedOut is how the error of an introspection begins whose machine did not call in time.
@@ -354,32 +302,18 @@ func MillisText(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// bootsAPI answers the paths about boots, which are Trivet's own.
-type bootsAPI struct {
-	boots    Boots
-	maxLimit int                                  // the longest page
-	reading  func(echo.Context) inspector.Reading // how fresh an answer must be
-}
-
-func (a bootsAPI) resources() []resource {
-	if a.boots == nil {
-		return nil
-	}
-	return []resource{{path: pathNode + "/boot", reader: true, cost: admission.Request, get: onNode(a.boot)}}
-}
-
-func (a bootsAPI) boot(ctx context.Context, c echo.Context, ref string) error {
-	node, v, err := a.boots.Locate(ctx, ref, a.reading(c))
+func (h handlers) boot(ctx context.Context, c echo.Context, ref string) (any, error) {
+	node, v, err := h.Boots.Locate(ctx, ref, h.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if boot := BootOf(v, node); boot != nil {
-		return replyValue(c, http.StatusOK, boot)
+		return boot, nil
 	}
 	if _, known := v.Record(node); !known {
-		return refuse(http.StatusNotFound, "Nothing was heard of node %s, and it is not under introspection", ref)
+		return nil, refuse(http.StatusNotFound, "Nothing was heard of node %s, and it is not under introspection", ref)
 	}
-	return replyValue(c, http.StatusOK, emptyBoot(v, node))
+	return emptyBoot(v, node), nil
 }
 
 // stoppedNode is a machine that does not come up, or did not in time.
@@ -390,17 +324,17 @@ type stoppedNode struct {
 
 // stopped lists the machines of which it was found why they do not come up, in the order of their
 // nodes. It needs no answer of Ironic.
-func (a bootsAPI) stopped(ctx context.Context, c echo.Context) error {
-	if a.boots == nil {
-		return refuse(http.StatusNotFound, "this server does not know how machines boot")
+func (h handlers) stopped(ctx context.Context, c echo.Context) (any, error) {
+	if h.Boots == nil {
+		return nil, refuse(http.StatusNotFound, "this server does not know how machines boot")
 	}
-	page, err := parsePage(query(c), a.maxLimit)
+	page, err := parsePage(query(c), h.MaxLimit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := a.boots.State(ctx, a.reading(c))
+	v, err := h.Boots.State(ctx, h.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list := make([]stoppedNode, 0)
 	for _, node := range recorder.MaybeStopped(v) {
@@ -414,7 +348,7 @@ func (a bootsAPI) stopped(ctx context.Context, c echo.Context) error {
 			list = append(list, stoppedNode{node, bootFindings(account.Findings)})
 		}
 	}
-	return replyValue(c, http.StatusOK, map[string]any{"nodes": list})
+	return map[string]any{"nodes": list}, nil
 }
 
 // onlyNodes reads which nodes are asked for: ?unexpected= or ?stopped=; "" is all.
@@ -439,34 +373,12 @@ type NodeWaits interface {
 	WaitsOf(ctx context.Context, ref string) ([]Wait, error)
 }
 
-// nodeWaits is the answer about one node.
-type nodeWaits struct {
-	Waits []Wait `json:"waits"`
-}
-
-// waitsAPI answers the path of what a node waits for, which is Trivet's own.
-type waitsAPI struct {
-	waits   NodeWaits
-	log     Log
-	reading func(echo.Context) inspector.Reading // how fresh an answer must be
-}
-
-func (a waitsAPI) resources() []resource {
-	if a.waits == nil {
-		return nil
-	}
-	return []resource{{path: pathNode + "/waits", reader: true, cost: admission.Request, get: onNode(a.list)}}
-}
-
-func (a waitsAPI) list(ctx context.Context, c echo.Context, ref string) error {
-	if a.reading(c) == inspector.Linearizable {
-		if err := a.log.Current(ctx); err != nil {
-			return err
+func (h handlers) waits(ctx context.Context, c echo.Context, ref string) (any, error) {
+	if h.reading(c) == inspector.Linearizable {
+		if err := h.Service.Current(ctx); err != nil {
+			return nil, err
 		}
 	}
-	all, err := a.waits.WaitsOf(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return replyValue(c, http.StatusOK, nodeWaits{append([]Wait{}, all...)})
+	all, err := h.Waits.WaitsOf(ctx, ref)
+	return map[string]any{"waits": append([]Wait{}, all...)}, err
 }

@@ -20,6 +20,8 @@ import (
 var (
 	jsonType = []string{"application/json"}
 	htmlType = []string{"text/html; charset=utf-8"} // of an empty body
+	// plainType is the type of no body at all, as the original has it.
+	plainType = []string{"text/plain; charset=utf-8"}
 )
 
 // reply sends a whole body.

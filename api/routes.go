@@ -78,29 +78,26 @@ func (i *Inspector) resources() []resource {
 	if i.Admission == nil {
 		i.Admission = admission.NewController()
 	}
-	documents, callers := bodies{i.Admission.Bodies()}, newCallbackRates(i.Callbacks, i.Logger)
+	h, callers := handlers{i, bodies{i.Admission.Bodies()}}, newCallbackRates(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Inband != nil {
 		more = append(more, resource{path: pathInbandInspection, public: true, cost: admission.Callback,
-			post: i.inband(callers, documents)})
+			post: i.inband(callers, h.documents)})
 	}
 	return slices.Concat([]resource{
 		{path: "/", public: true, cost: admission.Stranger, get: versions},
 		{path: "/v1", public: true, cost: admission.Stranger, get: resources},
 		{path: pathOpenAPI, public: true, cost: admission.Stranger, get: openAPI()},
-		{path: "/v1/continue", public: true, cost: admission.Callback, post: i.callback(callers, documents)},
-		{path: "/v1/introspection", reader: true, cost: admission.Dear, get: i.list},
+		{path: "/v1/continue", public: true, cost: admission.Callback, post: i.callback(callers, h.documents)},
+		{path: "/v1/introspection", reader: true, cost: admission.Dear, get: timed(i.list)},
 		{path: "/v1/introspection/:node", reader: true, cost: admission.Request, get: onNode(i.status),
 			post: onNode(i.start)},
 		{path: "/v1/introspection/:node/abort", post: onNode(i.abort)},
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
-			post: i.reapply(documents)},
-		dryRunResource(i.Service, documents),
-	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
-		i.statusResources(),
-		hardwareAPI{i.Hardware, documents, i.reading}.resources(), waitsAPI{i.Waits, i.Service, i.reading}.resources(),
-		bootsAPI{i.Boots, i.MaxLimit, i.reading}.resources(), i.eventResources(), more)
+			post: h.reapply},
+	}, h.ruleResources(), i.leaseResources(h.documents), h.nodeResources(), i.statusResources(), i.eventResources(),
+		more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux
@@ -131,18 +128,15 @@ func (i *Inspector) route(e *echo.Echo, r resource, strangers *unproved) {
 		e.HEAD(r.path, get) // net/http leaves the body out
 		allow = append(allow, http.MethodGet, http.MethodHead)
 	}
-	if r.post != nil {
-		e.POST(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(&r, http.MethodPost, r.post)))))
-		allow = append(allow, http.MethodPost)
-	}
-	if r.put != nil {
-		e.PUT(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(&r, http.MethodPut, r.put)))))
-		allow = append(allow, http.MethodPut)
-	}
-	if r.remove != nil {
-		e.DELETE(r.path, i.audited(strangers,
-			sameSite(i.protected(change, i.admitted(&r, http.MethodDelete, r.remove)))))
-		allow = append(allow, http.MethodDelete)
+	for _, of := range []struct {
+		method string
+		handle echo.HandlerFunc
+	}{{http.MethodPost, r.post}, {http.MethodPut, r.put}, {http.MethodDelete, r.remove}} {
+		if of.handle != nil {
+			e.Add(of.method, r.path, i.audited(strangers,
+				sameSite(i.protected(change, i.admitted(&r, of.method, of.handle)))))
+			allow = append(allow, of.method)
+		}
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
 }

@@ -44,101 +44,63 @@ type RuleKeeper interface {
 	RuleWriter
 }
 
-// rulesAPI answers the paths of the rules.
-type rulesAPI struct {
-	rules     RuleKeeper
-	documents bodies
-	reading   func(echo.Context) inspector.Reading // how fresh an answer must be
-}
-
-func (a rulesAPI) resources() []resource {
+func (h handlers) ruleResources() []resource {
 	return []resource{
-		{path: "/v1/rules", cost: admission.Dear, get: a.listRules, post: a.createRule, remove: a.deleteRules},
-		{path: "/v1/rules/:rule", cost: admission.Request, get: a.showRule, remove: a.deleteRule},
+		{path: "/v1/rules", cost: admission.Dear, get: answering(h.listRules),
+			post:   withBody(h.documents, MaxRuleBody, h.createRule),
+			remove: done(func(ctx context.Context, _ echo.Context) error { return h.Service.DeleteRules(ctx) })},
+		{path: "/v1/rules/:rule", cost: admission.Request, get: answering(h.showRule),
+			remove: done(func(ctx context.Context, c echo.Context) error {
+				return h.Service.DeleteRule(ctx, c.Param("rule"))
+			})},
+		{path: pathDryRun, cost: admission.Request, post: withBody(h.documents, MaxDryRunBody, h.dryRun)},
 	}
 }
 
-func (a rulesAPI) listRules(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	all, err := a.rules.Rules(ctx, a.reading(c))
+func (h handlers) listRules(ctx context.Context, c echo.Context) (any, error) {
+	all, err := h.Service.Rules(ctx, h.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list := make([]shownRule, 0, len(all))
 	for _, rule := range all {
 		shown, err := decodeRule(rule, prefixOf(c.Request()))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		shown.Actions, shown.Conditions = nil, nil // as lists show it
 		list = append(list, shown)
 	}
-	return replyValue(c, http.StatusOK, map[string]any{"rules": list})
+	return map[string]any{"rules": list}, nil
 }
 
-func (a rulesAPI) createRule(c echo.Context) error {
-	body, release, err := a.documents.readBody(c, MaxRuleBody)
-	defer release()
-	if err != nil {
-		return err
-	}
+func (h handlers) createRule(ctx context.Context, c echo.Context, body []byte) error {
 	definition, err := rules.Parse(body)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := limited(c)
-	defer cancel()
-	rule, err := a.rules.CreateRule(ctx, definition.UUID, definition.Body)
+	rule, err := h.Service.CreateRule(ctx, definition.UUID, definition.Body)
+	if err != nil {
+		return err
+	}
+	shown, err := decodeRule(rule, prefixOf(c.Request()))
 	if err != nil {
 		return err
 	}
 	// This status is the one thing that a version changes.
 	const since = 6 // 1.6
 	if _, minor, ok := parseVersion(strings.Join(c.Request().Header[versionHeader], ",")); ok && minor < since {
-		return replyRule(c, http.StatusOK, rule)
+		return replyValue(c, http.StatusOK, shown)
 	}
-	return replyRule(c, http.StatusCreated, rule)
+	return replyValue(c, http.StatusCreated, shown)
 }
 
-func (a rulesAPI) showRule(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	rule, err := a.rules.Rule(ctx, c.Param("rule"), a.reading(c))
+func (h handlers) showRule(ctx context.Context, c echo.Context) (any, error) {
+	rule, err := h.Service.Rule(ctx, c.Param("rule"), h.reading(c))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return replyRule(c, http.StatusOK, rule)
-}
-
-func (a rulesAPI) deleteRule(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	if err := a.rules.DeleteRule(ctx, c.Param("rule")); err != nil {
-		return err
-	}
-	return reply(c, http.StatusNoContent, plainType, nil)
-}
-
-func (a rulesAPI) deleteRules(c echo.Context) error {
-	ctx, cancel := limited(c)
-	defer cancel()
-	if err := a.rules.DeleteRules(ctx); err != nil {
-		return err
-	}
-	return reply(c, http.StatusNoContent, plainType, nil)
-}
-
-// plainType is the type of no body at all, as the original has it. It is never
-// changed.
-var plainType = []string{"text/plain; charset=utf-8"}
-
-func replyRule(c echo.Context, status int, rule ruleset.Rule) error {
-	shown, err := decodeRule(rule, prefixOf(c.Request()))
-	if err != nil {
-		return err
-	}
-	return replyValue(c, status, shown)
+	return decodeRule(rule, prefixOf(c.Request()))
 }
 
 // shownRule is a rule as answers show it, its names in order.
@@ -195,43 +157,34 @@ type refusedChange struct {
 }
 
 // dryRun says what changes would do, made in turn until one would be refused.
-func dryRun(by DryRunner, documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		body, release, err := documents.readBody(c, MaxDryRunBody)
-		defer release()
-		if err != nil {
-			return err
-		}
-		var in struct {
-			Changes []plannedChange `json:"changes"`
-		}
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&in); err != nil {
-			return refuse(http.StatusBadRequest, "the body is not an object with a list of changes: %v", err)
-		}
-		if n := len(in.Changes); n > MaxDryRunChanges {
-			return refuse(http.StatusBadRequest, "%d changes, allowed are %d", n, MaxDryRunChanges)
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		run, err := by.DryRun(ctx)
-		if err != nil {
-			return err
-		}
-		var out planned
-		for i, change := range in.Changes {
-			if err := errors.Join(ctx.Err(), change.try(ctx, run)); err != nil {
-				why := translate(err)
-				out.Refused = &refusedChange{Change: i, Status: why.Status, Message: why.Message}
-				break
-			}
-		}
-		if out.Before, out.After, err = run.Differences(); err != nil {
-			return fmt.Errorf("compare the state before and after the changes: %w", err)
-		}
-		return replyValue(c, http.StatusOK, out)
+func (h handlers) dryRun(ctx context.Context, c echo.Context, body []byte) error {
+	var in struct {
+		Changes []plannedChange `json:"changes"`
 	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return refuse(http.StatusBadRequest, "the body is not an object with a list of changes: %v", err)
+	}
+	if n := len(in.Changes); n > MaxDryRunChanges {
+		return refuse(http.StatusBadRequest, "%d changes, allowed are %d", n, MaxDryRunChanges)
+	}
+	run, err := h.Service.DryRun(ctx)
+	if err != nil {
+		return err
+	}
+	var out planned
+	for i, change := range in.Changes {
+		if err := errors.Join(ctx.Err(), change.try(ctx, run)); err != nil {
+			why := translate(err)
+			out.Refused = &refusedChange{Change: i, Status: why.Status, Message: why.Message}
+			break
+		}
+	}
+	if out.Before, out.After, err = run.Differences(); err != nil {
+		return fmt.Errorf("compare the state before and after the changes: %w", err)
+	}
+	return replyValue(c, http.StatusOK, out)
 }
 
 // try makes a change on the copy of the state, as its own request would.
@@ -257,8 +210,4 @@ func (p plannedChange) try(ctx context.Context, run *accept.DryRun) error {
 		return run.DeleteExpectation(ctx, p.DeleteExpectation)
 	}
 	return refuse(http.StatusBadRequest, "the change has none of create_rule, put_expectation and delete_expectation")
-}
-
-func dryRunResource(by DryRunner, documents bodies) resource {
-	return resource{path: pathDryRun, cost: admission.Request, post: dryRun(by, documents)}
 }

@@ -18,13 +18,6 @@ const (
 	maxVersionText = 16 // bytes; more is no version
 )
 
-// addVersions announces the versions. The names are written as the original
-// writes them, for scripts that compare bytes.
-func addVersions(h http.Header) {
-	h["X-OpenStack-Ironic-Inspector-API-Minimum-Version"] = minimumValue
-	h["X-OpenStack-Ironic-Inspector-API-Maximum-Version"] = maximumValue
-}
-
 // Values of headers, made once and never changed.
 var (
 	minimumValue = []string{minimumVersion}
