@@ -165,13 +165,9 @@ func (i *Inventory) guarded(c Conventions) (all []guarded, err error) {
 			return nil, fmt.Errorf("%s %s/%s: %w", of.Kind, of.Namespace, of.Name, err)
 		}
 		g := guarded{of: of, uid: o.Metadata.UID, labels: o.Spec.Template.Metadata.Labels, selector: o.Spec.Selector}
-		considered, err := i.considered(of, c.Names, false)
-		if err != nil {
-			return nil, err
-		}
 		kind, _ := c.typeOf(of.Namespace, of.Name, o.Metadata.Labels)
 		g.matches, err = metav1.LabelSelectorAsSelector(o.Spec.Selector)
-		g.wants = err == nil && !g.matches.Empty() && considered && kind != "" && o.Metadata.DeletionTimestamp == nil &&
+		g.wants = err == nil && !g.matches.Empty() && i.considered(of, c.Names, false) && kind != "" && o.Metadata.DeletionTimestamp == nil &&
 			g.uid != ""
 		all = append(all, g)
 	}

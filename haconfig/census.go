@@ -40,10 +40,6 @@ func (c *Census) keepUIDs(cluster string, token fencing.Token, uids map[string]b
 	c.token, c.there[cluster] = token, uids
 }
 
-// sweeper reports whether the choices of all clusters are looked through in rounds of
-// this one: one of them does, so that no two forget the same choice.
-func (c *Census) sweeper(cluster string) bool { return c.clusters[0] == cluster }
-
 // isGone reports whether a namespace is known to be in no cluster.
 func (c *Census) isGone(token fencing.Token, uid string) bool {
 	c.mu.Lock()

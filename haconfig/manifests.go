@@ -99,66 +99,53 @@ func (i *Inventory) add(kind schema.GroupVersionKind, raw []byte) error {
 	}
 	switch kind.GroupKind() {
 	case kindNamespace:
-		var n corev1.Namespace
-		if err := unmarshal(raw, &n); err != nil {
-			return err
-		}
-		i.namespaces[n.Name] = n
+		return taken(raw, func(n *corev1.Namespace) { i.namespaces[n.Name] = *n })
 	case kindBudget:
-		var b policyv1.PodDisruptionBudget
-		if err := unmarshal(raw, &b); err != nil {
-			return err
-		}
-		i.budgets[namespace] = append(i.budgets[namespace], b)
+		return taken(raw, func(b *policyv1.PodDisruptionBudget) {
+			i.budgets[namespace] = append(i.budgets[namespace], *b)
+		})
 	case kindVolume:
-		var v corev1.PersistentVolume
-		if err := unmarshal(raw, &v); err != nil {
-			return err
-		}
-		i.volumes.add(&v)
+		return taken(raw, i.volumes.add)
 	case kindAutoscaler:
-		var hpa HorizontalPodAutoscaler
-		if err := unmarshal(raw, &hpa); err != nil {
+		if err := taken(raw, func(hpa *HorizontalPodAutoscaler) {
+			i.scalers[namespace] = append(i.scalers[namespace], hpa.Autoscaler())
+		}); err != nil {
 			return err
 		}
-		i.scalers[namespace] = append(i.scalers[namespace], hpa.Autoscaler())
-		fallthrough
-	case kindDeployment, kindStatefulSet:
-		i.objects = append(i.objects, Component{Object: Object{kind, namespace, meta.Metadata.Name, raw}})
 	}
+	i.objects = append(i.objects, Component{Object: Object{kind, namespace, meta.Metadata.Name, raw},
+		labels: meta.Metadata.Labels})
+	return nil
+}
+
+// taken reads an object in JSON and has it taken.
+func taken[T any](raw []byte, take func(*T)) error {
+	object := new(T)
+	if err := unmarshal(raw, object); err != nil {
+		return err
+	}
+	take(object)
 	return nil
 }
 
 // Considered are the Deployments and StatefulSets about which the webhook is asked.
-func (i *Inventory) Considered(n Names) (all []Component, err error) {
+func (i *Inventory) Considered(n Names) (all []Component) {
 	for _, of := range i.objects {
-		if of.Kind == kindAutoscaler.Kind {
-			continue
-		}
-		if of.Considered, err = i.considered(of, n, false); err != nil {
-			return nil, err
-		}
-		if of.Considered {
+		if of.Considered = i.considered(of, n, false); of.Considered && of.Kind != kindAutoscaler.Kind {
 			all = append(all, of)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // considered reports whether the webhook is asked about an object; unknown is the
 // answer for one whose namespace is not in the inventory.
-func (i *Inventory) considered(of Component, n Names, unknown bool) (bool, error) {
+func (i *Inventory) considered(of Component, n Names, unknown bool) bool {
 	if namespace, known := i.namespaces[of.Namespace]; known {
 		unknown = namespace.Labels[n.Consider()] == "true"
 	}
-	var meta struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-	}
-	if err := unmarshal(of.Raw, &meta); err != nil {
-		return false, err
-	}
-	_, skipped := meta.Metadata.Labels[n.Skip()]
-	return unknown && !skipped, nil
+	_, skipped := of.labels[n.Skip()]
+	return unknown && !skipped
 }
 
 // Advise judges everything in the inventory, in its order. What cannot be judged
@@ -172,10 +159,7 @@ func (i *Inventory) Advise(c Conventions, nodes int, fallback map[string]string)
 		if n, known := i.namespaces[of.Namespace]; known {
 			annotations = n.Annotations
 		}
-		if of.Considered, err = i.considered(of, c.Names, fallback != nil); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", nameOf(of.Kind, of.Raw), err))
-			continue
-		}
+		of.Considered = i.considered(of, c.Names, fallback != nil)
 		of.Around = Surroundings{Annotations: annotations, Autoscalers: i.scalers[of.Namespace], Nodes: nodes}
 		of.Budgets, of.volumes = i.budgets[of.Namespace], i.volumes
 		advice, err := c.Advise(of)

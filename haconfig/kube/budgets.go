@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/haconfig"
-	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 var _ haconfig.Budgets = (*Cluster)(nil)
@@ -25,24 +24,16 @@ func (c *Cluster) Guarded(ctx context.Context, untyped bool) (*haconfig.Inventor
 
 // PutBudget implements haconfig.Budgets.
 func (c *Cluster) PutBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	verb, request := "create", c.policy.Post().Namespace(b.Namespace).Resource(budgets)
+	verb, request := "create", c.policy.Post()
 	if b.ResourceVersion != "" {
-		verb, request = "update", c.policy.Put().Namespace(b.Namespace).Resource(budgets).Name(b.Name)
+		verb, request = "update", c.policy.Put().Name(b.Name)
 	}
-	return c.noteAnswer(ctx, verb+" "+budgets+".policy", request.Body(&b).MaxRetries(0).Do(ctx).Error())
+	return c.send(ctx, verb+" "+budgets+".policy", request.Namespace(b.Namespace).Resource(budgets).Body(&b))
 }
 
 // DropBudget implements haconfig.Budgets. That it is gone is no fault.
 func (c *Cluster) DropBudget(ctx context.Context, b policyv1.PodDisruptionBudget) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
-	err := c.noteAnswer(ctx, "delete "+budgets+".policy",
-		c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
-	if kubeclient.Gone(err) {
-		return nil
-	}
-	return err
+	return unlessGone(c.send(ctx, "delete "+budgets+".policy",
+		c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options)))
 }

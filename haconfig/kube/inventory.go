@@ -59,24 +59,18 @@ func (c *Cluster) Deployed(ctx context.Context) ([]haconfig.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all.Considered(c.o.Names)
+	return all.Considered(c.o.Names), nil
 }
 
 // Touch implements haconfig.Workloads. An empty patch is an update to admission, and
 // changes nothing if admission does not. That the object is gone is no fault.
 func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	resource := "deployments"
 	if of.Kind == "StatefulSet" {
 		resource = "statefulsets"
 	}
-	err := c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body(
-		[]byte("{}")).MaxRetries(0).Do(ctx).Error()
-	if err = c.noteAnswer(ctx, "patch "+resource+".apps", err); kubeclient.Gone(err) {
-		return nil
-	}
-	return err
+	return unlessGone(c.send(ctx, "patch "+resource+".apps",
+		c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body([]byte("{}"))))
 }
 
 // gather reads all objects of a kind, page by page, as JSON: fields that this

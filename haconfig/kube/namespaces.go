@@ -115,8 +115,6 @@ func (c *Cluster) PutNamespace(ctx context.Context, n haconfig.Namespace, w haco
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	err = c.core.Patch(types.MergePatchType).Resource("namespaces").Name(n.Name).Body(text).MaxRetries(0).Do(ctx).Error()
-	return c.noteAnswer(ctx, "patch namespaces "+n.Name, err)
+	return c.send(ctx, "patch namespaces "+n.Name,
+		c.core.Patch(types.MergePatchType).Resource("namespaces").Name(n.Name).Body(text))
 }

@@ -114,6 +114,21 @@ func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(klog.NewContext(ctx, klog.New(nil)), c.o.Timeout, late)
 }
 
+// send sends a request once, within a call's time.
+func (c *Cluster) send(ctx context.Context, what string, r *rest.Request) error {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	return c.noteAnswer(ctx, what, r.MaxRetries(0).Do(ctx).Error())
+}
+
+// unlessGone is an error of a call for which it is no fault that the object is gone.
+func unlessGone(err error) error {
+	if kubeclient.Gone(err) {
+		return nil
+	}
+	return err
+}
+
 // noteAnswer notes whether the API server has answered, and returns the error in words.
 // A refusal is an answer, too. A call that its caller gave up is neither answer nor silence.
 func (c *Cluster) noteAnswer(ctx context.Context, what string, err error) error {

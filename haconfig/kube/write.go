@@ -114,11 +114,8 @@ func (c *Cluster) PutBundle(ctx context.Context, r haconfig.Registration, bundle
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	err = c.registration.Patch(types.JSONPatchType).Resource("mutatingwebhookconfigurations").Name(r.Name).Body(
-		text).MaxRetries(0).Do(ctx).Error()
-	return c.noteAnswer(ctx, "patch mutatingwebhookconfigurations.admissionregistration.k8s.io "+r.Name, err)
+	return c.send(ctx, "patch mutatingwebhookconfigurations.admissionregistration.k8s.io "+r.Name,
+		c.registration.Patch(types.JSONPatchType).Resource("mutatingwebhookconfigurations").Name(r.Name).Body(text))
 }
 
 // Endpoints implements haconfig.Slices.
@@ -148,8 +145,6 @@ func (c *Cluster) Endpoints(ctx context.Context, namespace, service string) (hac
 
 // PutEndpoints implements haconfig.Slices.
 func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	port, ready, protocol, name := e.Port, true, corev1.ProtocolTCP, "https"
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -163,24 +158,17 @@ func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error 
 		slice.Endpoints = append(slice.Endpoints,
 			discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
 	}
-	verb, request := "create", c.discovery.Post().Namespace(e.Namespace).Resource("endpointslices")
+	verb, request := "create", c.discovery.Post()
 	if e.Version != "" {
-		verb, request = "update", c.discovery.Put().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service)
+		verb, request = "update", c.discovery.Put().Name(e.Service)
 	}
-	err := request.Body(slice).MaxRetries(0).Do(ctx).Error()
-	return c.noteAnswer(ctx, verb+" endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service, err)
+	return c.send(ctx, verb+" endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service,
+		request.Namespace(e.Namespace).Resource("endpointslices").Body(slice))
 }
 
 // DropEndpoints implements haconfig.Slices.
 func (c *Cluster) DropEndpoints(ctx context.Context, e haconfig.Endpoints) error {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &e.Version}}
-	err := c.noteAnswer(ctx, "delete endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service,
-		c.discovery.Delete().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service).Body(&options).MaxRetries(0).
-			Do(ctx).Error())
-	if kubeclient.Gone(err) {
-		return nil
-	}
-	return err
+	return unlessGone(c.send(ctx, "delete endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service,
+		c.discovery.Delete().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service).Body(&options)))
 }
