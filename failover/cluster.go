@@ -80,7 +80,7 @@ type Pod struct {
 	ToleratesOutOfService bool
 }
 
-// Seen is told what happens in a cluster, by one goroutine. Its methods return at
+// Seen is told what happens in a cluster, one thing after the other. Its methods return at
 // once.
 type Seen interface {
 	// Node receives every Node that is new or changed; the first time of all of

@@ -6,16 +6,19 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/trivet-ha/trivet/failover"
 )
 
-// memory is all that is kept of a cluster that is watched. It belongs to the
-// goroutine of Watch.
+// memory is all that is kept of a cluster that is watched.
 type memory struct {
+	ctx    context.Context // of Watch
+	mu     sync.Mutex      // held while it tells; guards the rest
 	seen   failover.Seen
 	synced func()
 	uids   map[string]string           // of Nodes by name; nil before the first list
@@ -102,50 +105,70 @@ func (m *memory) leases(all []lease) {
 	m.listed()
 }
 
-// teller turns objects of one kind into what memory is told.
-type teller interface {
-	changed(object any) (func(*memory), error)
-	gone(object any) (func(*memory), error)
-	all(objects []any) (func(*memory), error)
+// tell does one thing after the other, until ctx has ended.
+func (m *memory) tell(do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() == nil {
+		do()
+	}
 }
 
-// tellerOf is the teller of one kind: keep takes what failover needs from an object, and
-// the other functions tell memory of one object, of the end of one, and of a whole list.
-type tellerOf[O metav1.Object, T any] struct {
+// store is where a reflector puts what it sees of one kind: keep takes what failover needs
+// from an object, and the other functions tell memory of one object, of the end of one, and
+// of a whole list.
+type store[O metav1.Object, T any] struct {
 	keep func(O) T
 	one  func(*memory, T)
 	end  func(m *memory, name string)
 	list func(*memory, []T)
+	*memory
 }
 
-func (k tellerOf[O, T]) changed(object any) (func(*memory), error) {
+// into is the store that fills a memory.
+func (s store[O, T]) into(m *memory) cache.ReflectorStore {
+	s.memory = m
+	return s
+}
+
+// Add implements cache.ReflectorStore.
+func (s store[O, T]) Add(object any) error {
 	o, err := of[O](object)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		kept := s.keep(o)
+		s.tell(func() { s.one(s.memory, kept) })
 	}
-	kept := k.keep(o)
-	return func(m *memory) { k.one(m, kept) }, nil
+	return err
 }
 
-func (k tellerOf[O, T]) gone(object any) (func(*memory), error) {
+// Update implements cache.ReflectorStore.
+func (s store[O, T]) Update(object any) error { return s.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (s store[O, T]) Delete(object any) error {
 	o, err := of[O](object)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.tell(func() { s.end(s.memory, o.GetName()) })
 	}
-	return func(m *memory) { k.end(m, o.GetName()) }, nil
+	return err
 }
 
-func (k tellerOf[O, T]) all(objects []any) (func(*memory), error) {
+// Replace implements cache.ReflectorStore.
+func (s store[O, T]) Replace(objects []any, _ string) error {
 	kept := make([]T, 0, len(objects))
 	for _, object := range objects {
 		o, err := of[O](object)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		kept = append(kept, k.keep(o))
+		kept = append(kept, s.keep(o))
 	}
-	return func(m *memory) { k.list(m, kept) }, nil
+	s.tell(func() { s.list(s.memory, kept) })
+	return nil
 }
+
+// Resync implements cache.ReflectorStore; there is nothing to tell again.
+func (store[O, T]) Resync() error { return nil }
 
 func of[T any](object any) (T, error) {
 	t, ok := object.(T)
@@ -154,37 +177,3 @@ func of[T any](object any) (T, error) {
 	}
 	return t, nil
 }
-
-// outlet is where a reflector puts what it sees. Its caller is one goroutine.
-type outlet struct {
-	ctx  context.Context
-	told chan<- func(*memory)
-	teller
-}
-
-func (o *outlet) send(tell func(*memory), err error) error {
-	if err != nil {
-		return err
-	}
-	select {
-	case o.told <- tell:
-		return nil
-	case <-o.ctx.Done():
-		return context.Cause(o.ctx)
-	}
-}
-
-// Add implements cache.ReflectorStore.
-func (o *outlet) Add(object any) error { return o.send(o.changed(object)) }
-
-// Update implements cache.ReflectorStore.
-func (o *outlet) Update(object any) error { return o.send(o.changed(object)) }
-
-// Delete implements cache.ReflectorStore.
-func (o *outlet) Delete(object any) error { return o.send(o.gone(object)) }
-
-// Replace implements cache.ReflectorStore.
-func (o *outlet) Replace(objects []any, _ string) error { return o.send(o.all(objects)) }
-
-// Resync implements cache.ReflectorStore; there is nothing to tell again.
-func (o *outlet) Resync() error { return nil }

@@ -43,20 +43,13 @@ func (c *Cluster) Watch(ctx context.Context, seen failover.Seen, synced func()) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer c.sight.close()
-	told := make(chan func(*memory)) // never closed; receives until ctx ends
+	m := &memory{ctx: ctx, seen: seen, synced: synced}
 	for _, kind := range []followed{c.nodes(), c.leases()} {
-		reflector := kind.reflector(ctx, told)
+		reflector := kind.reflector(m)
 		workers.Go(func() { reflector.RunWithContext(ctx) })
 	}
-	m := memory{seen: seen, synced: synced}
-	for {
-		select {
-		case tell := <-told:
-			tell(&m)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	<-ctx.Done()
+	return nil
 }
 
 // Answers implements failover.Watcher. It fails, too, while Nodes or Leases cannot
@@ -80,7 +73,7 @@ type followed struct {
 	object    runtime.Object
 	list      func() runtime.Object // an empty one
 	strip     func(runtime.Object)  // what is in a list, before it is gathered
-	tell      teller
+	store     func(*memory) cache.ReflectorStore
 	sight     *sight
 }
 
@@ -93,7 +86,8 @@ func (c *Cluster) nodes() followed {
 				strip(&page.(*corev1.NodeList).Items[i])
 			}
 		},
-		tell:  tellerOf[*corev1.Node, failover.Node]{nodeOf, (*memory).node, (*memory).nodeGone, (*memory).nodes},
+		store: store[*corev1.Node, failover.Node]{keep: nodeOf, one: (*memory).node, end: (*memory).nodeGone,
+			list: (*memory).nodes}.into,
 		sight: c.sight,
 	}
 }
@@ -104,19 +98,18 @@ func (c *Cluster) leases() followed {
 		object: &coordinationv1.Lease{},
 		list:   func() runtime.Object { return &coordinationv1.LeaseList{} },
 		strip:  func(runtime.Object) {}, // a Lease is small
-		tell: tellerOf[*coordinationv1.Lease, lease]{
-			leaseOf, (*memory).renewed, func(m *memory, name string) { delete(m.beats, name) }, (*memory).leases,
-		},
+		store: store[*coordinationv1.Lease, lease]{keep: leaseOf, one: (*memory).renewed,
+			end: func(m *memory, name string) { delete(m.beats, name) }, list: (*memory).leases}.into,
 		sight: c.sight,
 	}
 }
 
-// reflector lists and watches the kind until ctx ends, and sends what it sees.
-func (f followed) reflector(ctx context.Context, told chan<- func(*memory)) *cache.Reflector {
+// reflector lists and watches the kind, and tells memory what it sees.
+func (f followed) reflector(m *memory) *cache.Reflector {
 	discard := klog.New(nil)
 	source := &cache.ListWatch{ListWithContextFunc: f.page, WatchFuncWithContext: f.watch}
 	back := retryBackoff
-	r := cache.NewReflectorWithOptions(lists{source}, f.object, &outlet{ctx, told, f.tell},
+	r := cache.NewReflectorWithOptions(lists{source}, f.object, f.store(m),
 		cache.ReflectorOptions{Name: f.resource, Logger: &discard, Backoff: &back})
 	r.WatchListPageSize = pageSize
 	return r
