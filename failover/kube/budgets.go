@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // budget is a PodDisruptionBudget that has nothing left and selects a pod of a Node.
@@ -58,9 +59,9 @@ func (c *Cluster) listExhausted(ctx context.Context, pods []failover.Pod) (found
 	var strange error
 	err = list{client: c.policy, resource: "poddisruptionbudgets", called: "poddisruptionbudgets.policy",
 		most: maxBudgets}.each(ctx, fields.Everything(),
-		func() paged {
+		func() kubeclient.Page {
 			var page policyv1.PodDisruptionBudgetList
-			return paged{&page, &page, func() int {
+			return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
 				for i := range page.Items {
 					b, err := exhausted(&page.Items[i], pods)
 					strange = cmp.Or(strange, err)
@@ -68,7 +69,7 @@ func (c *Cluster) listExhausted(ctx context.Context, pods []failover.Pod) (found
 						found = append(found, b)
 					}
 				}
-				return len(page.Items)
+				return len(page.Items), nil
 			}}
 		})
 	return found, cmp.Or(err, strange)
@@ -131,15 +132,15 @@ func (c *Cluster) count(ctx context.Context, namespace string, budgets []*budget
 	if len(budgets) == 1 {
 		pods.labels = budgets[0].selects.String() // of several one list has all
 	}
-	return pods.each(ctx, fields.Everything(), func() paged {
+	return pods.each(ctx, fields.Everything(), func() kubeclient.Page {
 		var page corev1.PodList
-		return paged{&page, &page, func() int {
+		return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
 			for i := range page.Items {
 				for _, b := range budgets {
 					b.see(&page.Items[i])
 				}
 			}
-			return len(page.Items)
+			return len(page.Items), nil
 		}}
 	})
 }
@@ -156,20 +157,15 @@ func (b *budget) see(p *corev1.Pod) {
 	switch {
 	case p.Spec.NodeName == b.node:
 		b.own++
-	case isWell(p):
+	case p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}): // it stays, too
 		b.well++
 	}
 }
 
 // lacks reports whether pods are missing on other Nodes without which the budget would not hold.
 func (b *budget) lacks() bool { return b.well < min(b.expected-b.own, b.desired) }
-
-// isWell reports whether a pod is Ready and stays, as budgets count.
-func isWell(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
 
 // isReplaced reports whether a pod is being deleted and its controller does not wait for that
 // before it makes another. A StatefulSet does, and of other kinds that is not known.

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -73,13 +72,13 @@ func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error)
 	defer cancel()
 	var pods []failover.Pod
 	err := list{client: c.core, resource: "pods", called: "pods", most: maxPods}.each(ctx,
-		fields.OneTermEqualSelector("spec.nodeName", node), func() paged {
+		fields.OneTermEqualSelector("spec.nodeName", node), func() kubeclient.Page {
 			var page corev1.PodList
-			return paged{&page, &page, func() int {
+			return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
 				for i := range page.Items {
 					pods = append(pods, podOf(&page.Items[i]))
 				}
-				return len(page.Items)
+				return len(page.Items), nil
 			}}
 		})
 	return pods, err
@@ -92,15 +91,15 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	var names []string
 	err := list{client: c.storage, resource: "volumeattachments", called: "volumeattachments.storage.k8s.io",
 		most: maxAttachments}.each(ctx,
-		fields.Everything(), func() paged {
+		fields.Everything(), func() kubeclient.Page {
 			var page attachmentList
-			return paged{&page, &page.Metadata, func() int {
+			return kubeclient.Page{Into: &page, Meta: &page.Metadata, Take: func() (int, error) {
 				for _, a := range page.Items {
 					if a.Spec.NodeName == node {
 						names = append(names, a.Metadata.Name)
 					}
 				}
-				return len(page.Items)
+				return len(page.Items), nil
 			}}
 		})
 	slices.Sort(names)
@@ -128,34 +127,11 @@ type list struct {
 	most      int    // objects
 }
 
-// paged is one page to be read into, and what shall happen then; see returns how
-// many objects it had.
-type paged struct {
-	into any // a runtime.Object, or what is read of one as JSON
-	meta metav1.ListInterface
-	see  func() int
-}
-
 // each reads all pages of what the selector leaves, from the storage.
-func (l list) each(ctx context.Context, selector fields.Selector, fresh func() paged) error {
+func (l list) each(ctx context.Context, selector fields.Selector, next func() kubeclient.Page) error {
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String(), LabelSelector: l.labels}
-	for count := 0; ; {
-		page := fresh()
-		request := l.client.Get().Namespace(l.namespace).Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec)
-		var err error
-		if object, ok := page.into.(runtime.Object); ok {
-			err = request.MaxRetries(0).Do(ctx).Into(object)
-		} else {
-			err = kubeclient.JSON(ctx, request, page.into)
-		}
-		if err != nil {
-			return ask{verb: "list", resource: l.called}.failed(ctx, err)
-		}
-		if count += page.see(); count > l.most {
-			return fmt.Errorf("list %s: more than %d", l.called, l.most)
-		}
-		if options.Continue = page.meta.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
+	return kubeclient.Pages(l.called, l.most, options, next, func(options *metav1.ListOptions, into any) error {
+		request := l.client.Get().Namespace(l.namespace).Resource(l.resource).VersionedParams(options, metav1.ParameterCodec)
+		return ask{verb: "list", resource: l.called}.failed(ctx, kubeclient.Read(ctx, request, into))
+	})
 }

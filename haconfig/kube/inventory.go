@@ -76,41 +76,39 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 // gather reads all objects of a kind, page by page, as JSON: fields that this
 // binary does not know are kept.
 func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, k kind) error {
+	return c.pages(ctx, k, "", func() kubeclient.Page {
+		var page struct {
+			Metadata metav1.ListMeta  `json:"metadata"`
+			Items    []map[string]any `json:"items"`
+		}
+		return kubeclient.Page{Into: &page, Meta: &page.Metadata, Take: func() (int, error) {
+			for _, item := range page.Items {
+				// What is in a list does not say what it is.
+				item["apiVersion"], item["kind"] = k.client.APIVersion().String(), k.name
+				raw, err := json.Marshal(item)
+				if err == nil {
+					err = all.Add(raw)
+				}
+				if err != nil {
+					return 0, fmt.Errorf("read %s: %w", k.resource, err)
+				}
+			}
+			return len(page.Items), nil
+		}}
+	})
+}
+
+// pages reads all pages of a list without a namespace, each within a call's time, in a form
+// other than the whole objects if accept names one.
+func (c *Cluster) pages(ctx context.Context, k kind, accept string, next func() kubeclient.Page) error {
 	options := metav1.ListOptions{Limit: pageSize, LabelSelector: k.selector}
-	for count := 0; ; {
-		page, err := k.page(ctx, c, options)
-		if err != nil {
-			return err
+	return kubeclient.Pages(k.resource, maxObjects, options, next, func(options *metav1.ListOptions, into any) error {
+		ctx, cancel := c.within(ctx)
+		defer cancel()
+		request := k.client.Get().Resource(k.resource).VersionedParams(options, metav1.ParameterCodec)
+		if accept != "" {
+			request = request.SetHeader("Accept", accept)
 		}
-		for _, item := range page.Items {
-			// What is in a list does not say what it is.
-			item["apiVersion"], item["kind"] = k.client.APIVersion().String(), k.name
-			raw, err := json.Marshal(item)
-			if err == nil {
-				err = all.Add(raw)
-			}
-			if err != nil {
-				return fmt.Errorf("read %s: %w", k.resource, err)
-			}
-		}
-		if count += len(page.Items); count > maxObjects {
-			return fmt.Errorf("list %s: more than %d", k.resource, maxObjects)
-		}
-		if options.Continue = page.Metadata.Continue; options.Continue == "" {
-			return nil
-		}
-	}
-}
-
-// rawPage is a page of a list, as it is in JSON.
-type rawPage struct {
-	Metadata metav1.ListMeta  `json:"metadata"`
-	Items    []map[string]any `json:"items"`
-}
-
-func (k kind) page(ctx context.Context, c *Cluster, options metav1.ListOptions) (page rawPage, err error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	request := k.client.Get().Resource(k.resource).VersionedParams(&options, metav1.ParameterCodec)
-	return page, c.noteAnswer(ctx, "list "+k.resource, kubeclient.JSON(ctx, request, &page))
+		return c.noteAnswer(ctx, "list "+k.resource, kubeclient.Read(ctx, request, into))
+	})
 }

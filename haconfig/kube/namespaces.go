@@ -3,14 +3,13 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 var (
@@ -21,9 +20,9 @@ var (
 // Namespaces implements haconfig.Namespaces.
 func (c *Cluster) Namespaces(ctx context.Context) (all []haconfig.Namespace, there map[string]bool, err error) {
 	there = map[string]bool{}
-	err = c.pages(ctx, "namespaces", "", func() (pageOf, func() int) {
+	err = c.pages(ctx, kind{client: c.core, resource: "namespaces"}, "", func() kubeclient.Page {
 		var page corev1.NamespaceList
-		return &page, func() int {
+		return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
 			for i := range page.Items {
 				n := &page.Items[i]
 				there[string(n.UID)] = true
@@ -32,8 +31,8 @@ func (c *Cluster) Namespaces(ctx context.Context) (all []haconfig.Namespace, the
 						Labels: n.Labels, Annotations: n.Annotations})
 				}
 			}
-			return len(page.Items)
-		}
+			return len(page.Items), nil
+		}}
 	})
 	return all, there, err
 }
@@ -41,17 +40,17 @@ func (c *Cluster) Namespaces(ctx context.Context) (all []haconfig.Namespace, the
 // Places implements haconfig.Topology. Of Nodes nothing but metadata is read.
 func (c *Cluster) Places(ctx context.Context) ([]haconfig.Place, error) {
 	all := []haconfig.Place{}
-	err := c.pages(ctx, "nodes", metadataOnly, func() (pageOf, func() int) {
+	err := c.pages(ctx, kind{client: c.core, resource: "nodes"}, metadataOnly, func() kubeclient.Page {
 		var page metav1.PartialObjectMetadataList
-		return &page, func() int {
+		return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
 			for _, n := range page.Items {
 				if n.DeletionTimestamp == nil {
 					all = append(all, haconfig.Place{Zone: n.Labels[corev1.LabelTopologyZone], Pool: n.Labels[haconfig.LabelPool],
 						System: n.Labels[haconfig.LabelSystem] == "true"})
 				}
 			}
-			return len(page.Items)
-		}
+			return len(page.Items), nil
+		}}
 	})
 	return all, err
 }
@@ -59,51 +58,19 @@ func (c *Cluster) Places(ctx context.Context) ([]haconfig.Place, error) {
 // VolumeZones implements haconfig.Topology.
 func (c *Cluster) VolumeZones(ctx context.Context) (map[string][]string, error) {
 	zones := map[string][]string{}
-	err := c.pages(ctx, "persistentvolumes", "", func() (pageOf, func() int) {
+	err := c.pages(ctx, kind{client: c.core, resource: "persistentvolumes"}, "", func() kubeclient.Page {
 		var page corev1.PersistentVolumeList
-		return &page, func() int {
+		return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
 			for i := range page.Items {
 				v := &page.Items[i]
 				if claim := v.Spec.ClaimRef; claim != nil && v.Status.Phase == corev1.VolumeBound {
 					zones[claim.Namespace] = append(zones[claim.Namespace], haconfig.VolumeZones(v)...)
 				}
 			}
-			return len(page.Items)
-		}
+			return len(page.Items), nil
+		}}
 	})
 	return zones, err
-}
-
-// pageOf is a page of a list, of whichever kind.
-type pageOf interface {
-	metav1.ListInterface
-	runtime.Object
-}
-
-// pages reads all pages of a list without a namespace, in a form other than the whole
-// objects if accept names one. next makes a page, and what takes its items and counts
-// them.
-func (c *Cluster) pages(ctx context.Context, resource, accept string, next func() (pageOf, func() int)) error {
-	options := metav1.ListOptions{Limit: pageSize}
-	for count := 0; ; {
-		page, take := next()
-		bounded, cancel := c.within(ctx)
-		request := c.core.Get().Resource(resource)
-		if accept != "" {
-			request = request.SetHeader("Accept", accept)
-		}
-		err := c.noteAnswer(bounded, "list "+resource, list(bounded, request, options, page))
-		cancel()
-		if err != nil {
-			return err
-		}
-		if count += take(); count > maxObjects {
-			return fmt.Errorf("list %s: more than %d", resource, maxObjects)
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
 }
 
 // PutNamespace implements haconfig.Namespaces. With UID and resourceVersion the patch

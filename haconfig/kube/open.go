@@ -16,7 +16,6 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/klog/v2"
 
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -111,7 +110,7 @@ func (c *Cluster) Close() {
 // we return as an error.
 func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	late := fmt.Errorf("%w within %v", errLate, c.o.Timeout)
-	return context.WithTimeoutCause(klog.NewContext(ctx, klog.New(nil)), c.o.Timeout, late)
+	return context.WithTimeoutCause(kubeclient.Quiet(ctx), c.o.Timeout, late)
 }
 
 // send sends a request once, within a call's time.

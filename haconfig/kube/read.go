@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
@@ -163,15 +161,11 @@ func countNodes(ctx context.Context, c *Cluster) (int, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var page metav1.PartialObjectMetadataList
-	request := c.core.Get().Resource("nodes").SetHeader("Accept", metadataOnly)
-	err := list(ctx, request, metav1.ListOptions{Limit: 2}, &page)
-	return len(page.Items), c.noteAnswer(ctx, "list nodes", err)
+	request := c.core.Get().Resource("nodes").SetHeader("Accept", metadataOnly).VersionedParams(
+		&metav1.ListOptions{Limit: 2}, metav1.ParameterCodec)
+	err := c.noteAnswer(ctx, "list nodes", kubeclient.Read(ctx, request, &page))
+	return len(page.Items), err
 }
 
 // metadataOnly asks for a list of objects without what they say.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-// list reads a page from the storage.
-func list(ctx context.Context, r *rest.Request, options metav1.ListOptions, page runtime.Object) error {
-	return r.VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(page)
-}
