@@ -120,9 +120,10 @@ func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address,
 	if err != nil {
 		return err
 	}
-	if want == failover.PowerOff {
-		if err := i.refuseInUse(ctx, uuid); err != nil {
-			return err
+	if want == failover.PowerOff && i.inUse != nil {
+		// Where it cannot be told what Ironic or an introspection does with the machine, the command is given.
+		if why, err := i.inUse(ctx, uuid); err == nil && why != "" {
+			return hopeless("", "%w", failover.InUse{Why: why})
 		}
 	}
 	if err := i.ironic.SetPower(ctx, uuid, state); err != nil {
@@ -136,19 +137,6 @@ func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address,
 		return fmt.Errorf("Ironic took the command for node %s, which is %q now: %s", uuid, after.state, after.trouble)
 	}
 	return after.whyDoubted()
-}
-
-// refuseInUse refuses to take the power of a machine with which Ironic or an introspection works. Where that
-// cannot be told the command is given.
-func (i *throughIronic) refuseInUse(ctx context.Context, uuid string) error {
-	if i.inUse == nil {
-		return nil
-	}
-	why, err := i.inUse(ctx, uuid)
-	if err != nil || why == "" {
-		return nil
-	}
-	return hopeless("", "%w", failover.InUse{Why: why})
 }
 
 // memory is what Ironic says of a node.

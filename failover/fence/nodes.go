@@ -26,21 +26,19 @@ func (r *reader) nodes(s *spec, v *yaml.Node) (what, do string) {
 			continue
 		}
 		n := node{name: e.key, line: e.line}
-		reach := s.kind.reach
-		if reach == nil {
-			reach = oneWord
+		what, do := "", ""
+		if s.kind.reach == nil {
+			what, do = word(&n.text, e.value)
+		} else {
+			what, do = s.kind.reach(r, join(path, e.key), e.value, &n.address)
 		}
-		if what, do := reach(r, join(path, e.key), e.value, &n.address); what != "" {
+		if what != "" {
 			r.problem(e.value.Line, join(path, e.key), what, do)
 			continue
 		}
 		s.nodes = append(s.nodes, n)
 	}
 	return "", ""
-}
-
-func oneWord(_ *reader, _ string, v *yaml.Node, to *address) (what, do string) {
-	return word(&to.text, v)
 }
 
 // wrongNode says what is wrong with the name of a machine.
