@@ -167,8 +167,8 @@ func (i *Inventory) guarded(c Conventions) (all []guarded, err error) {
 		g := guarded{of: of, uid: o.Metadata.UID, labels: o.Spec.Template.Metadata.Labels, selector: o.Spec.Selector}
 		kind, _ := c.typeOf(of.Namespace, of.Name, o.Metadata.Labels)
 		g.matches, err = metav1.LabelSelectorAsSelector(o.Spec.Selector)
-		g.wants = err == nil && !g.matches.Empty() && i.considered(of, c.Names, false) && kind != "" && o.Metadata.DeletionTimestamp == nil &&
-			g.uid != ""
+		g.wants = err == nil && !g.matches.Empty() && i.considered(of, c.Names, false) && kind != "" &&
+			o.Metadata.DeletionTimestamp == nil && g.uid != ""
 		all = append(all, g)
 	}
 	return all, nil

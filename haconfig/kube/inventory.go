@@ -43,10 +43,32 @@ func (c *Cluster) deployed(selector string) []kind {
 		{c.apps, "statefulsets", "StatefulSet", selector}}
 }
 
+// gathered reads all objects of some kinds, page by page, as JSON: fields that this
+// binary does not know are kept.
 func (c *Cluster) gathered(ctx context.Context, kinds []kind) (*haconfig.Inventory, error) {
 	all := haconfig.NewInventory()
 	for _, k := range kinds {
-		if err := c.gather(ctx, all, k); err != nil {
+		err := c.pages(ctx, k, "", func() kubeclient.Page {
+			var page struct {
+				Metadata metav1.ListMeta  `json:"metadata"`
+				Items    []map[string]any `json:"items"`
+			}
+			return kubeclient.Page{Into: &page, Meta: &page.Metadata, Take: func() (int, error) {
+				for _, item := range page.Items {
+					// What is in a list does not say what it is.
+					item["apiVersion"], item["kind"] = k.client.APIVersion().String(), k.name
+					raw, err := json.Marshal(item)
+					if err == nil {
+						err = all.Add(raw)
+					}
+					if err != nil {
+						return 0, fmt.Errorf("read %s: %w", k.resource, err)
+					}
+				}
+				return len(page.Items), nil
+			}}
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -71,31 +93,6 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 	}
 	return unlessGone(c.send(ctx, "patch "+resource+".apps",
 		c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body([]byte("{}"))))
-}
-
-// gather reads all objects of a kind, page by page, as JSON: fields that this
-// binary does not know are kept.
-func (c *Cluster) gather(ctx context.Context, all *haconfig.Inventory, k kind) error {
-	return c.pages(ctx, k, "", func() kubeclient.Page {
-		var page struct {
-			Metadata metav1.ListMeta  `json:"metadata"`
-			Items    []map[string]any `json:"items"`
-		}
-		return kubeclient.Page{Into: &page, Meta: &page.Metadata, Take: func() (int, error) {
-			for _, item := range page.Items {
-				// What is in a list does not say what it is.
-				item["apiVersion"], item["kind"] = k.client.APIVersion().String(), k.name
-				raw, err := json.Marshal(item)
-				if err == nil {
-					err = all.Add(raw)
-				}
-				if err != nil {
-					return 0, fmt.Errorf("read %s: %w", k.resource, err)
-				}
-			}
-			return len(page.Items), nil
-		}}
-	})
 }
 
 // pages reads all pages of a list without a namespace, each within a call's time, in a form
