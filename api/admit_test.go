@@ -28,6 +28,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/lease"
 )
 
 // TestEachRouteHasAClass holds the class of every route against a list that a reader
@@ -41,9 +42,9 @@ func TestEachRouteHasAClass(t *testing.T) {
 		}
 		all = append(all, fmt.Sprintf("%-8s %-7s %-42s %v", server, method, path, class))
 	}
-	i := &Inspector{Service: &fake{}, Inband: &fake{}, Auth: NoAuth(), Lending: struct{ Lending }{},
+	i := &Inspector{Service: &fake{}, Inband: &fake{}, Auth: NoAuth(), Lending: &lease.Service{},
 		Nodes:        Nodes{struct{ Names }{}, struct{ Hardware }{}, struct{ Boots }{}, struct{ NodeWaits }{}},
-		ClusterReads: ClusterReads{struct{ EventSource }{}, func() Status { return Status{} }},
+		ClusterReads: ClusterReads{&events.Hub{}, func() Status { return Status{} }},
 		Logger:       slog.New(slog.DiscardHandler)}
 	for _, r := range i.resources() {
 		for method, h := range map[string]echo.HandlerFunc{"GET": r.get, "POST": r.post, "PUT": r.put, "DELETE": r.remove} {
@@ -238,7 +239,7 @@ func TestRefusedChangesOfAReaderDoNotFillTheLog(t *testing.T) {
 // leases have it, of which one entry of the log has many.
 func TestChangesArePacedByWhatTheyCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := (&Inspector{Service: &fake{}, Auth: NoAuth(), Lending: struct{ Lending }{}, MaxLimit: 1,
+		h := (&Inspector{Service: &fake{}, Auth: NoAuth(), Lending: &lease.Service{}, MaxLimit: 1,
 			Logger: slog.New(slog.DiscardHandler)}).Handler()
 		flood := func(method, path, address string) time.Duration {
 			began := time.Now()

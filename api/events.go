@@ -15,7 +15,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api/events"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -38,12 +37,6 @@ const (
 	eventsProof = time.Minute
 )
 
-// EventSource is where events are read from.
-type EventSource interface {
-	Open(after string, f events.Filter) (*events.Reader, error)
-	View() fsm.View
-}
-
 func (i *Inspector) eventResources() []resource {
 	if i.Events == nil {
 		return nil
@@ -64,7 +57,7 @@ func (i *Inspector) eventResources() []resource {
 
 // OperatorEvents answers operators, who may see everything. Their certificates are judged
 // with their connections.
-func OperatorEvents(ctx echo.Context, source EventSource) error {
+func OperatorEvents(ctx echo.Context, source *events.Hub) error {
 	return serveEvents(ctx, source, audience{admin: true, still: func() bool { return true }})
 }
 
@@ -84,7 +77,7 @@ type question struct {
 	limit  int
 }
 
-func serveEvents(c echo.Context, source EventSource, by audience) error {
+func serveEvents(c echo.Context, source *events.Hub, by audience) error {
 	q, err := parseQuestion(query(c), by.admin)
 	if err != nil {
 		return err
@@ -98,25 +91,20 @@ func serveEvents(c echo.Context, source EventSource, by audience) error {
 		return streamEvents(c, source, q, by.still)
 	}
 	if q.after == events.FromNow && q.wait == 0 {
-		return newestEvents(c, source, q, by.newest)
-	}
-	return pageOfEvents(c, source, q)
-}
-
-// newestEvents answers with the newest events, as of a second ago at most.
-func newestEvents(c echo.Context, source EventSource, q question, shared *admission.Shared[string, []byte]) error {
-	answer := func() ([]byte, error) {
-		return append(appendEvents(nil, events.Newest(source.View(), q.filter, q.limit)), '\n'), nil
-	}
-	if shared == nil {
-		body, _ := answer() // never fails
+		answer := func() ([]byte, error) {
+			return append(appendEvents(nil, events.Newest(source.View(), q.filter, q.limit)), '\n'), nil
+		}
+		if by.newest == nil {
+			body, _ := answer() // never fails
+			return reply(c, http.StatusOK, jsonType, body)
+		}
+		body, err := by.newest.Get(fmt.Sprint(q), answer) // as of a second ago at most
+		if err != nil {
+			return err
+		}
 		return reply(c, http.StatusOK, jsonType, body)
 	}
-	body, err := shared.Get(fmt.Sprint(q), answer)
-	if err != nil {
-		return err
-	}
-	return reply(c, http.StatusOK, jsonType, body)
+	return pageOfEvents(c, source, q)
 }
 
 func parseQuestion(values url.Values, admin bool) (question, error) {
@@ -153,7 +141,7 @@ func parseQuestion(values url.Values, admin bool) (question, error) {
 }
 
 // openEvents begins to read, or refuses in words for the caller.
-func openEvents(source EventSource, q question) (*events.Reader, error) {
+func openEvents(source *events.Hub, q question) (*events.Reader, error) {
 	r, err := source.Open(q.after, q.filter)
 	switch {
 	case err == nil:
@@ -165,7 +153,7 @@ func openEvents(source EventSource, q question) (*events.Reader, error) {
 }
 
 // pageOfEvents answers with the events after a position, and waits for the first.
-func pageOfEvents(c echo.Context, source EventSource, q question) error {
+func pageOfEvents(c echo.Context, source *events.Hub, q question) error {
 	r, err := openEvents(source, q)
 	if err != nil {
 		return err
@@ -233,7 +221,7 @@ func resetJSON(reset *events.Reset) []byte {
 
 // streamEvents sends events as they come, until the caller goes away or may not read
 // any more, the stream has lasted eventsStream, or this peer stops.
-func streamEvents(c echo.Context, source EventSource, q question, still func() bool) error {
+func streamEvents(c echo.Context, source *events.Hub, q question, still func() bool) error {
 	if err := waits(c.Request().Context(), admission.Stream); err != nil {
 		return err
 	}
@@ -316,7 +304,7 @@ const pathStatus = "/v1/status"
 
 // ClusterReads is what the API tells of the cluster itself.
 type ClusterReads struct {
-	Events EventSource   // nil: there is no such path
+	Events *events.Hub   // nil: there is no such path
 	Status func() Status // as this peer sees it, without a quorum; nil: there is no such path
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/lease"
 )
 
 // Introspector is asked to change something. ref is a node's UUID or name.
@@ -68,7 +69,7 @@ type Inspector struct {
 	StaleFor  func() time.Duration // how old this peer's own answer may be; below 0: nothing bounds it
 	Callbacks CallbackLimit        // the zero one limits nothing
 	Inband    InbandInspection     // nil: there is no such path
-	Lending   Lending              // nil: there are no such paths
+	Lending   *lease.Service       // what other programs borrow; nil: there are no such paths
 	Nodes
 	ClusterReads
 	Report    func(eventring.Report) // records the audit as events; nil: it is not recorded

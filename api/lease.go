@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,42 +19,12 @@ import (
 	"github.com/trivet-ha/trivet/lease"
 )
 
-// Lessor lends leases.
-type Lessor interface {
-	Borrowing
-	LeaseReader
-	Delete(ctx context.Context, name string) error
-}
-
-// Borrowing is what holders do.
-type Borrowing interface {
-	Acquire(ctx context.Context, a lease.Acquisition) (g lease.Grant, repeated bool, err error)
-	Renew(ctx context.Context, name, holder string, token fencing.Token) (lease.Grant, error)
-	Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error)
-}
-
-// LeaseReader knows the leases.
-type LeaseReader interface {
-	Get(ctx context.Context, name string, r lease.Reading) (lease.Grant, error)
-	List(ctx context.Context, after string, r lease.Reading) (iter.Seq[lease.Grant], error)
-	Watch(ctx context.Context, name string, known lease.Known, wait time.Duration) (lease.Grant, error)
-}
-
-// Lending is what other programs borrow.
-type Lending interface {
-	Lessor
-	ValueKeeper
-	GroupKeeper
-}
-
-var _ Lending = (*lease.Service)(nil)
-
 // maxLeaseBody is the greatest length of what is said about a lease, in bytes.
 const maxLeaseBody = 16 << 10
 
 // lendingAPI answers the paths of docs/contract.md#leases, leases and what hangs on them.
 type lendingAPI struct {
-	lending   Lending
+	lending   *lease.Service
 	documents bodies
 	reading   func(echo.Context) lease.Reading // how fresh an answer must be
 }
@@ -75,7 +44,8 @@ func (i *Inspector) leaseResources(documents bodies) []resource {
 		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(timed(l.showValue)), put: leaseErrors(l.putValue),
 			remove: leaseErrors(done(l.removeValue))},
 		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: leaseErrors(answering(l.showGroup))},
-		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Request, get: leaseErrors(answering(l.showOwner))},
+		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Request,
+			get: leaseErrors(answering(l.showOwner))},
 		{path: "/v1/groups/:component/members/:member", put: leaseErrors(l.changeMember(l.lending.Join)),
 			remove: leaseErrors(l.changeMember(l.lending.Leave))},
 	}

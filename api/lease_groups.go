@@ -14,19 +14,6 @@ import (
 	"github.com/trivet-ha/trivet/lease"
 )
 
-// GroupKeeper knows who is there of a component.
-type GroupKeeper interface {
-	Join(ctx context.Context, m leases.GroupMember) error
-	Leave(ctx context.Context, m leases.GroupMember) error
-	GroupReader
-}
-
-// GroupReader reads who is there.
-type GroupReader interface {
-	Group(ctx context.Context, component string, r lease.Reading) (lease.Group, error)
-	WatchGroup(ctx context.Context, component, tag string, wait time.Duration) (lease.Group, error)
-}
-
 // memberProof is what an instance shows to be one of its component.
 type memberProof struct {
 	Lease    string `json:"lease"`
@@ -34,30 +21,24 @@ type memberProof struct {
 	Metadata string `json:"metadata"`
 }
 
-// readMember reads it from the body or, for clients that send none with DELETE, from
+// changeMember reads the proof from the body or, for clients that send none with DELETE, from
 // the query.
-func readMember(c echo.Context, documents bodies) (leases.GroupMember, error) {
-	var m memberProof
-	var err error
-	if q := query(c); q.Has("token") {
-		var t fencing.Token
-		t, err = tokenOf("token", q.Get("token"), true)
-		m = memberProof{Lease: q.Get("lease"), Token: token(t)}
-	} else {
-		err = readJSON(c, documents, &m)
-	}
-	return leases.GroupMember{
-		Component: c.Param("component"), ID: c.Param("member"), Lease: m.Lease, Token: fencing.Token(m.Token),
-		Metadata: m.Metadata,
-	}, err
-}
-
 func (l lendingAPI) changeMember(change func(context.Context, leases.GroupMember) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		m, err := readMember(c, l.documents)
+		var shown memberProof
+		var err error
+		if q := query(c); q.Has("token") {
+			var t fencing.Token
+			t, err = tokenOf("token", q.Get("token"), true)
+			shown = memberProof{Lease: q.Get("lease"), Token: token(t)}
+		} else {
+			err = readJSON(c, l.documents, &shown)
+		}
 		if err != nil {
 			return err
 		}
+		m := leases.GroupMember{Component: c.Param("component"), ID: c.Param("member"), Lease: shown.Lease,
+			Token: fencing.Token(shown.Token), Metadata: shown.Metadata}
 		return done(func(ctx context.Context, _ echo.Context) error { return change(ctx, m) })(c)
 	}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"strings"
 
@@ -10,21 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
-	"github.com/trivet-ha/trivet/lease"
 )
-
-// ValueKeeper keeps what other programs write under their leases.
-type ValueKeeper interface {
-	Put(ctx context.Context, key string, data []byte, when leases.Condition, request string) (fencing.Token, error)
-	Remove(ctx context.Context, key string, when leases.Condition) error
-	ValueReader
-}
-
-// ValueReader reads them.
-type ValueReader interface {
-	Value(ctx context.Context, key string, r lease.Reading) (leases.Value, error)
-	Values(ctx context.Context, prefix, after string, r lease.Reading) (iter.Seq[leases.Value], error)
-}
 
 // headerFencing names the lease and the token that a write is made under, as
 // NAME:TOKEN.

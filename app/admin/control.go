@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -26,7 +27,7 @@ type Control struct {
 	Configuration *Configuration
 	Kube          KubeControl
 	Import        Importer // nil: nothing is introspected
-	Events        api.EventSource
+	Events        *events.Hub
 	Admission     *admission.Controller  // nil: one of its own
 	Report        func(eventring.Report) // records the audit as events; nil: it is not recorded
 	Logger        *slog.Logger           // of the audit
