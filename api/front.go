@@ -54,15 +54,15 @@ func processOf(conn net.Conn) (who string, err error) {
 // SocketPath is where the API stands on the unix socket, besides the control interface.
 const SocketPath = "/api"
 
-// SocketAuth returns the strategy for callers on the unix socket: its mode says who may
+// SocketAuth is the strategy for callers on the unix socket: its mode says who may
 // connect, and these may do everything. The audit names the process.
-func SocketAuth() Auth { return socketAuth{} }
+type SocketAuth struct{}
 
-type socketAuth struct{}
+// WellFormed implements Auth.
+func (SocketAuth) WellFormed(*http.Request) error { return nil }
 
-func (socketAuth) WellFormed(*http.Request) error { return nil }
-
-func (socketAuth) Identify(r *http.Request, _ netip.Addr) (Caller, error) {
+// Identify implements Auth.
+func (SocketAuth) Identify(r *http.Request, _ netip.Addr) (Caller, error) {
 	who, ok := r.Context().Value(processKey{}).(string)
 	if !ok {
 		return Caller{}, errUnauthorized() // it came another way

@@ -78,26 +78,27 @@ func (h Health) Handler() http.Handler {
 	get(pathLive, func(ctx echo.Context) error { return ctx.String(http.StatusOK, "ok\n") })
 	get(pathReady, h.ready)
 	get(pathHealth, h.ready)
-	get(pathCheck, h.empty)
+	get(pathCheck, func(ctx echo.Context) error { // as ready does, by the status alone
+		status, _ := h.checked()
+		return ctx.String(status, "")
+	})
 	get(pathMetrics, exposition(h.Metrics))
 	return Identified(e)
 }
 
-// empty answers as ready does, by the status alone.
-func (h Health) empty(ctx echo.Context) error {
-	status := http.StatusOK
-	for _, c := range h.Checks() {
-		if c.Err != nil {
-			status = http.StatusServiceUnavailable
-		}
-	}
-	return ctx.String(status, "")
-}
-
 // ready says whether requests can be served through this peer.
 func (h Health) ready(ctx echo.Context) error {
+	status, text := h.checked()
+	if !ctx.QueryParams().Has("verbose") && status == http.StatusOK {
+		text = "ok\n"
+	}
+	return ctx.String(status, text)
+}
+
+// checked makes the checks and returns a line for each.
+func (h Health) checked() (status int, lines string) {
 	var text strings.Builder
-	status := http.StatusOK
+	status = http.StatusOK
 	for _, c := range h.Checks() {
 		if c.Err == nil && c.Warning != nil {
 			fmt.Fprintf(&text, "[!]%s: %v\n", c.Name, c.Warning)
@@ -113,10 +114,7 @@ func (h Health) ready(ctx echo.Context) error {
 		status = http.StatusServiceUnavailable
 		fmt.Fprintf(&text, "[-]%s: %v\n", c.Name, c.Err)
 	}
-	if !ctx.QueryParams().Has("verbose") && status == http.StatusOK {
-		return ctx.String(status, "ok\n")
-	}
-	return ctx.String(status, text.String())
+	return status, text.String()
 }
 
 // Public returns everything that a peer answers on api.listen: health, and the

@@ -47,5 +47,5 @@ func (r recent[V]) get(id tokenID, now time.Time) (value V, ok bool) {
 // put keeps an answer.
 func (r recent[V]) put(id tokenID, answer remembered[V]) { r.kept.Add(id, answer) }
 
-// forget drops what is kept of a token, if anything is.
+// forget drops the answer about a token, if there is one.
 func (r recent[V]) forget(id tokenID) { r.kept.Remove(id) }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -96,7 +97,15 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
 			post: h.reapply},
-	}, h.ruleResources(), i.leaseResources(h.documents), h.nodeResources(), i.statusResources(), i.eventResources(),
+		{path: "/v1/rules", cost: admission.Dear, get: answering(h.listRules),
+			post:   withBody(h.documents, MaxRuleBody, h.createRule),
+			remove: done(func(ctx context.Context, _ echo.Context) error { return i.Service.DeleteRules(ctx) })},
+		{path: "/v1/rules/:rule", cost: admission.Request, get: answering(h.showRule),
+			remove: done(func(ctx context.Context, c echo.Context) error {
+				return i.Service.DeleteRule(ctx, c.Param("rule"))
+			})},
+		{path: pathDryRun, cost: admission.Request, post: withBody(h.documents, MaxDryRunBody, h.dryRun)},
+	}, i.leaseResources(h.documents), h.nodeResources(), i.statusResources(), i.eventResources(),
 		more)
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector/accept"
 	"github.com/trivet-ha/trivet/inspector/hardware"
 	"github.com/trivet-ha/trivet/inspector/rules"
-	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // MaxRuleBody is the greatest length of a rule as it is sent, in bytes. What is
@@ -42,19 +41,6 @@ type RuleWriter interface {
 type RuleKeeper interface {
 	RuleReader
 	RuleWriter
-}
-
-func (h handlers) ruleResources() []resource {
-	return []resource{
-		{path: "/v1/rules", cost: admission.Dear, get: answering(h.listRules),
-			post:   withBody(h.documents, MaxRuleBody, h.createRule),
-			remove: done(func(ctx context.Context, _ echo.Context) error { return h.Service.DeleteRules(ctx) })},
-		{path: "/v1/rules/:rule", cost: admission.Request, get: answering(h.showRule),
-			remove: done(func(ctx context.Context, c echo.Context) error {
-				return h.Service.DeleteRule(ctx, c.Param("rule"))
-			})},
-		{path: pathDryRun, cost: admission.Request, post: withBody(h.documents, MaxDryRunBody, h.dryRun)},
-	}
 }
 
 func (h handlers) listRules(ctx context.Context, c echo.Context) (any, error) {

@@ -55,7 +55,7 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 		Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
 	inspector := p.inspectorAPI(conf, k)
 	public := p.figures.Timed(api.Public(health, inspector))
-	local := api.Public(health, p.inspectorAPI(conf, keeper{auth: api.SocketAuth()}))
+	local := api.Public(health, p.inspectorAPI(conf, keeper{auth: api.SocketAuth{}}))
 	if !conf.API.UI {
 		return &front{k, public, local}, nil
 	}

@@ -25,23 +25,17 @@ type Event struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// Of returns an event of the log as the API tells it.
+// Of returns an event of the log as the API tells it, and what to do about a finding.
 func Of(e eventring.Event) Event {
+	fields := e.Fields
+	if remedy := boots.Remedy(fields["finding"]); remedy != "" && fields["found"] != "" { // which is not in the log
+		fields = maps.Clone(fields)
+		fields["remedy"] = remedy
+	}
 	return Event{
 		ID: e.ID.String(), Index: e.ID.Index, Seq: e.ID.Seq, Time: time.UnixMilli(e.Millis).UTC().Format(time.RFC3339Nano),
-		Kind: e.Topic.String(), Action: e.Action, Peer: e.Peer, Node: e.Node, Text: sentence(e), Fields: withRemedy(e.Fields),
+		Kind: e.Topic.String(), Action: e.Action, Peer: e.Peer, Node: e.Node, Text: sentence(e), Fields: fields,
 	}
-}
-
-// withRemedy adds what to do about a finding, which is not in the log.
-func withRemedy(fields map[string]string) map[string]string {
-	remedy := boots.Remedy(fields["finding"])
-	if remedy == "" || fields["found"] == "" {
-		return fields
-	}
-	out := maps.Clone(fields)
-	out["remedy"] = remedy
-	return out
 }
 
 // Rendered is an event in its two forms on the wire. It is shared by all readers and

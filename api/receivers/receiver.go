@@ -59,9 +59,14 @@ type Options struct {
 func Open(conf config.Events, o Options) ([]*Receiver, error) {
 	var out []*Receiver
 	for _, c := range conf.List() { // values before files, which may be missing yet
-		filter, err := filterOf(c)
-		if err != nil {
-			return nil, err
+		var filter events.Filter
+		for _, kind := range c.Kinds {
+			topic, known := eventring.ParseTopic(kind)
+			if !known {
+				return nil, fmt.Errorf("events.kinds: %q of receiver %s is no kind of event; one of %s", kind, c.Name,
+					strings.Join(eventring.TopicNames(), ", "))
+			}
+			filter.Topics, filter.Admin = append(filter.Topics, topic), true
 		}
 		out = append(out, &Receiver{name: c.Name, url: c.URL, filter: filter, wall: o.Wall,
 			secret: servicecreds.Password{File: c.SecretFile, Option: "events.secrets", Reads: new(bounds.Calls)}})
@@ -80,19 +85,6 @@ func Open(conf config.Events, o Options) ([]*Receiver, error) {
 		}
 	}
 	return out, nil
-}
-
-// filterOf returns the kinds of events that a receiver wants.
-func filterOf(c config.EventReceiver) (f events.Filter, err error) {
-	for _, kind := range c.Kinds {
-		topic, known := eventring.ParseTopic(kind)
-		if !known {
-			return f, fmt.Errorf("events.kinds: %q of receiver %s is no kind of event; one of %s", kind, c.Name,
-				strings.Join(eventring.TopicNames(), ", "))
-		}
-		f.Topics, f.Admin = append(f.Topics, topic), true
-	}
-	return f, nil
 }
 
 // newClient asks one receiver, which is asked for one thing at a time. A redirect is no

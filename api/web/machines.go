@@ -215,7 +215,12 @@ func tableOf(v fsm.View, names []ironic.NodeName, byBMC map[string]bool, want wa
 		}
 	}
 	for rec := range v.Records() { // the newest first
-		add(rowOf(rec, byNode[rec.Node]), rec.Attributes.MACs)
+		add(machine{
+			UUID: rec.Node, Name: byNode[rec.Node], State: rec.State.String(), Error: bounds.Excerpt(rec.Error, maxShown),
+			BMC: rec.Attributes.BMC, MACs: rec.Attributes.MACs, document: rec.Unprocessed,
+			Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis),
+			started: rec.StartedMillis, finished: rec.FinishedMillis,
+		}, rec.Attributes.MACs)
 		delete(byNode, rec.Node)
 	}
 	for _, n := range names {
@@ -230,15 +235,6 @@ func tableOf(v fsm.View, names []ironic.NodeName, byBMC map[string]bool, want wa
 	out.Rows = append(out.Rows, rows[first:min(first+pageSize, len(rows))]...)
 	addMACs(v, out.Rows)
 	return out
-}
-
-func rowOf(rec introspection.Record, name string) machine {
-	return machine{
-		UUID: rec.Node, Name: name, State: rec.State.String(), Error: bounds.Excerpt(rec.Error, maxShown),
-		BMC:     rec.Attributes.BMC,
-		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,
-		started: rec.StartedMillis, finished: rec.FinishedMillis, document: rec.Unprocessed,
-	}
 }
 
 func moment(unixMillis int64) string {

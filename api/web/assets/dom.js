@@ -37,11 +37,15 @@ function make(el, props, children) {
 			el.setAttribute(name, value === true ? "" : clean(value));
 		}
 	}
+	return append(el, children);
+}
+
+function append(to, children) {
 	for (const child of children.flat(Infinity)) {
 		if (child === undefined || child === null || child === false) continue;
-		el.append(child instanceof Node ? child : document.createTextNode(clean(child)));
+		to.append(child instanceof Node ? child : document.createTextNode(clean(child)));
 	}
-	return el;
+	return to;
 }
 
 export const h = (tag, props, ...children) => make(document.createElement(tag), props, children);
@@ -54,11 +58,7 @@ const same = (a, b) => alike(a, b) && (b.nodeType !== 1 || keyOf(b) !== null || 
 // patch makes the children of old those that are given, and touches only what
 // differs: focus, selection and what a screen reader reads stay where they are.
 export function patch(old, ...children) {
-	const fresh = document.createDocumentFragment();
-	for (const child of children.flat(Infinity)) {
-		if (child === undefined || child === null || child === false) continue;
-		fresh.append(child instanceof Node ? child : document.createTextNode(clean(child)));
-	}
+	const fresh = append(document.createDocumentFragment(), children);
 	const focused = document.activeElement;
 	sync(old, [...fresh.childNodes]);
 	// An element that was moved has lost the focus.
