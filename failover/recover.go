@@ -300,18 +300,7 @@ func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 	case !due:
 		return wait(lookAgain)
 	}
-	if p, err := r.permit(ctx, m); err != nil || !p.given {
-		return err
-	}
-	devices := r.target.devices()
-	if len(devices) == 0 {
-		r.since = time.Now()
-		return r.stuck(ctx, m, noDevice)
-	}
-	if goesOn, err := (rejudged{r}).stillProven(ctx, m); goesOn || err != nil {
-		return err
-	}
-	return r.announce(ctx, m, devices[0].Name(), "tried again")
+	return r.announceFirst(ctx, m, "tried again")
 }
 
 // tidy takes the marks of a remediation away that was cancelled. What fails is left

@@ -125,7 +125,7 @@ func (r *remedy) takeStep(ctx context.Context, m kubestate.Remediation) error {
 	case kubestate.RemIntent:
 		return r.cordon(ctx, m)
 	case kubestate.RemCordoned:
-		return r.announceFirst(ctx, m)
+		return r.announceFirst(ctx, m, "")
 	case kubestate.RemFencing:
 		return r.fence(ctx, m)
 	case kubestate.RemOff:

@@ -95,17 +95,23 @@ func (s *clusterController) mark(ctx context.Context, as Node, c Change, what st
 	return now, err
 }
 
-// announceFirst is the turn of a cordoned node: the command to its first device
-// goes into the log before it is given.
-func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation) error {
+// announceFirst is the turn of a cordoned node, and of one that is stuck and tried again: the
+// command to its first device goes into the log before it is given.
+func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation, why string) error {
 	if p, err := r.permit(ctx, m); err != nil || !p.given {
 		return err
 	}
 	devices := r.target.devices()
 	if len(devices) == 0 {
+		r.since = time.Now()
 		return r.stuck(ctx, m, noDevice)
 	}
-	return r.announce(ctx, m, devices[0].Name(), "")
+	if m.State == kubestate.RemStuck {
+		if goesOn, err := (rejudged{r}).stillProven(ctx, m); goesOn || err != nil {
+			return err
+		}
+	}
+	return r.announce(ctx, m, devices[0].Name(), why)
 }
 
 // announce commits that a device is about to be told to take the power.
@@ -123,7 +129,11 @@ func (r *remedy) announce(ctx context.Context, m kubestate.Remediation, device, 
 // device, and the proof that it worked; or the announcement of the next one.
 func (r *remedy) fence(ctx context.Context, m kubestate.Remediation) error {
 	if r.power.off { // what it showed before says nothing; believe looks at what came after
-		return r.believeLater(ctx, m)
+		answer := r.target.knocking(ctx, knockLimit)
+		if _, err := r.target.readNodeAndLease(ctx, m); err != nil {
+			return r.lost(ctx, m, err)
+		}
+		return r.believe(ctx, m, answer())
 	}
 	p, err := r.permit(ctx, m)
 	if err != nil || !p.given {
@@ -246,16 +256,6 @@ func (r *remedy) readOff(ctx context.Context, m kubestate.Remediation, seen evid
 			"kube_node", m.Node, "device", m.Device)
 	}
 	return r.believe(ctx, m, seen.heard)
-}
-
-// believeLater looks again at a machine that was read off and could not be believed to be
-// off then.
-func (r *remedy) believeLater(ctx context.Context, m kubestate.Remediation) error {
-	answer := r.target.knocking(ctx, knockLimit)
-	if _, err := r.target.readNodeAndLease(ctx, m); err != nil {
-		return r.lost(ctx, m, err)
-	}
-	return r.believe(ctx, m, answer())
 }
 
 // believe compares what the device says with what the machine itself says, and

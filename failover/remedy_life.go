@@ -55,8 +55,10 @@ func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duratio
 		return "it became Ready since", nil
 	}
 	_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
+	// Peers take back what they heard when the kubelet of a machine ran that was shut down on purpose and read off.
+	n, _ := l.tracker.Look().node(m.UID)
 	switch p := l.settings().Probe; {
-	case answers == 0, l.shutOff(m, answers):
+	case answers == 0, n.Shutdown.Proven && answers <= n.Shutdown.Heard:
 		l.hears = time.Time{}
 	case l.hears.IsZero():
 		l.hears = time.Now()
@@ -71,11 +73,11 @@ func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duratio
 
 // orAnothers says in a clause whose kubelet the one may be that answers, "" if no other Node tells that address.
 func (l *lifeSigns) orAnothers(m kubestate.Remediation) string {
-	all := l.tracker.Look().Nodes
-	own := slices.IndexFunc(all, func(n WatchedNode) bool { return n.UID == m.UID })
-	for _, n := range all {
-		if own >= 0 && n.UID != m.UID && n.has(all[own].Kubelet) {
-			return fmt.Sprintf(" at %s, or that of Node %s, which tells this address, too", all[own].Kubelet, n.Name)
+	w := l.tracker.Look()
+	own, there := w.node(m.UID)
+	for _, n := range w.Nodes {
+		if there && n.UID != m.UID && n.has(own.Kubelet) {
+			return fmt.Sprintf(" at %s, or that of Node %s, which tells this address, too", own.Kubelet, n.Name)
 		}
 	}
 	return ""
@@ -100,9 +102,9 @@ func offSince(m kubestate.Remediation) fsm.Time {
 // server answered. Earlier leaders may have found it dead long ago.
 func (l *lifeSigns) looked(m kubestate.Remediation) bool {
 	w, age := l.tracker.Look(), l.settings().Detection.LeaseAge
-	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
-	gone := w.Synced && w.API.Answers && i < 0 // which the storage has to confirm
-	return gone || i >= 0 && w.Nodes[i].Renewed >= 0 && w.Nodes[i].Renewed < age || l.silent(m)
+	n, there := w.node(m.UID)
+	gone := w.Synced && w.API.Answers && !there // which the storage has to confirm
+	return gone || there && n.Renewed >= 0 && n.Renewed < age || l.silent(m)
 }
 
 // silent reports whether this leader saw the Lease of a Node unchanged for
@@ -110,32 +112,22 @@ func (l *lifeSigns) looked(m kubestate.Remediation) bool {
 // Ready says, does not count here.
 func (l *lifeSigns) silent(m kubestate.Remediation) bool {
 	w, age := l.tracker.Look(), l.settings().Detection.LeaseAge
-	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
+	n, there := w.node(m.UID)
 	switch {
-	case i < 0 || !w.API.Answers:
+	case !there || !w.API.Answers:
 		return false
-	case w.Nodes[i].Leased:
-		return w.Nodes[i].LeaseAge >= age || w.Nodes[i].Shutdown.Proven
+	case n.Leased:
+		return n.LeaseAge >= age || n.Shutdown.Proven
 	}
 	watching := time.Since(l.began) >= age && time.Since(l.sure) >= age
 	return watching && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
 }
 
-// shutOff reports whether a machine was shut down on purpose and read off, and no more
-// peers hear it than said so before: they take back what they heard when its kubelet ran.
-func (l *lifeSigns) shutOff(m kubestate.Remediation, answers int) bool {
-	return slices.ContainsFunc(l.tracker.Look().Nodes, func(n WatchedNode) bool {
-		return n.UID == m.UID && n.Shutdown.Proven && answers <= n.Shutdown.Heard
-	})
-}
-
 // renewed returns a sentence if the Lease was seen to change later than a time after
 // the machine was off.
 func (l *lifeSigns) renewed(m kubestate.Remediation, after time.Duration) string {
-	for _, w := range l.tracker.Look().Nodes {
-		if w.UID == m.UID && w.Renewed >= 0 && time.Since(l.sure)-w.Renewed > after {
-			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
-		}
+	if w, there := l.tracker.Look().node(m.UID); there && w.Renewed >= 0 && time.Since(l.sure)-w.Renewed > after {
+		return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
 	}
 	return ""
 }
@@ -160,8 +152,7 @@ func (s *clusterController) heartbeat(ctx context.Context, node string) error {
 // has it, Kubernetes itself deletes what a kubelet without the API server runs. The
 // cordon stays.
 func (r *remedy) readmit(ctx context.Context, m kubestate.Remediation) error {
-	watched := func(w WatchedNode) bool { return w.UID == m.UID && slices.Contains(w.Taints, outOfService()) }
-	if !slices.ContainsFunc(r.tracker.Look().Nodes, watched) {
+	if w, there := r.tracker.Look().node(m.UID); !there || !slices.Contains(w.Taints, outOfService()) {
 		return nil
 	}
 	return r.untaint(ctx, m)

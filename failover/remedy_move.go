@@ -63,7 +63,7 @@ func (e errAwake) Error() string { return e.why }
 // over, and after a silence of the API server it is not known.
 func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof,
 	error) {
-	p, err := powerReader{r}.readPower(ctx, m)
+	p, err := r.readPower(ctx, m)
 	if err != nil {
 		return proof{}, err
 	}
@@ -94,16 +94,14 @@ func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between fun
 	return p, nil
 }
 
-// powerReader is a remedy that reads the power of its machine for a proof.
-type powerReader struct{ *remedy }
-
 // readPower is the beginning of a proof: its device says off, and its kubelet was asked. The
 // reading of the proof right before, or of fencing, is as good for readingLife as a new
 // one, which a device may take a second for: nothing that was done meanwhile needed its
 // own. The kubelet is asked all the same, though its silence, which that proof waited
 // for, is not waited for again; if it answers, the power is read. What fails later leaves no
-// reading behind.
-func (r powerReader) readPower(ctx context.Context, m kubestate.Remediation) (proof, error) {
+// reading behind. A device that does not answer is asked again, and when that does not help,
+// fencing begins again, with the next device if need be.
+func (r *remedy) readPower(ctx context.Context, m kubestate.Remediation) (proof, error) {
 	if !r.target.known { // else the device's answer could be compared with nothing but a name
 		if _, err := r.target.readNode(ctx, m); err != nil && !errors.Is(err, errDeleted) {
 			return proof{}, err
@@ -124,9 +122,18 @@ func (r powerReader) readPower(ctx context.Context, m kubestate.Remediation) (pr
 	limited, cancel := context.WithTimeout(ctx, fenceLimit)
 	power, err := d.Power(limited, r.target.machine)
 	cancel()
+	if err != nil {
+		err = fmt.Errorf("read its power: %w", err)
+	}
 	switch {
+	case ctx.Err() != nil && err != nil:
+		return proof{}, err
 	case err != nil:
-		return proof{}, r.deaf(ctx, fmt.Errorf("read its power: %w", err))
+		if r.tries++; r.tries > r.settings().Remedy.Retries {
+			return proof{}, errAwake{why: err.Error()}
+		}
+		r.log.Warn("fence device does not answer", "kube_node", r.target.machine.Node, "tries", r.tries, "err", err)
+		return proof{}, wait(r.settings().Remedy.RetryInterval)
 	case power != PowerOff:
 		return proof{}, errAwake{why: fmt.Sprintf("device %s says %v", m.Device, power), on: power == PowerOn}
 	}
@@ -139,19 +146,6 @@ func (r powerReader) readPower(ctx context.Context, m kubestate.Remediation) (pr
 type errContradicted struct{ alive string }
 
 func (e errContradicted) Error() string { return e.alive }
-
-// deaf is the outcome of a device that does not answer: it is asked again, and when
-// that does not help, fencing begins again, with the next device if need be.
-func (r powerReader) deaf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	if r.tries++; r.tries > r.settings().Remedy.Retries {
-		return errAwake{why: err.Error()}
-	}
-	r.log.Warn("fence device does not answer", "kube_node", r.target.machine.Node, "tries", r.tries, "err", err)
-	return wait(r.settings().Remedy.RetryInterval)
-}
 
 // unproven decides what follows a proof that failed. Nothing is done without one, and
 // the taint of a machine that has power is taken away: Kubernetes itself would go on
@@ -294,10 +288,11 @@ func (e *evacuation) queue(due []Pod) {
 // linger decides when to look again at a Node on which pods are left: at once while
 // they become fewer, else after a pause that grows. Of pods that stay for podLimit, as
 // a finalizer or another writer wants it, it says for the operator which they are.
-func (e *evacuation) linger(left []Pod) (idle time.Duration, stuck string) {
+func (r *remedy) linger(ctx context.Context, m kubestate.Remediation, left []Pod) error {
+	e := &r.pods
 	if e.fewest == 0 || len(left) < e.fewest {
 		e.fewest, e.progress, e.idle = len(left), time.Now(), 0
-		return 0, ""
+		return nil
 	}
 	if stood := time.Since(e.progress); stood > podLimit {
 		names := make([]string, 0, len(left))
@@ -308,22 +303,11 @@ func (e *evacuation) linger(left []Pod) (idle time.Duration, stuck string) {
 				held++
 			}
 		}
-		return 0, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left), rounded(stood),
-			held, listed(names))
+		return r.stuck(ctx, m, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left),
+			rounded(stood), held, listed(names)))
 	}
 	e.idle = min(max(detachFirst, e.idle*3/2), proveEvery)
-	return e.idle, ""
-}
-
-// linger waits for pods that are left.
-func (r *remedy) linger(ctx context.Context, m kubestate.Remediation, left []Pod) error {
-	switch idle, stuck := r.pods.linger(left); {
-	case stuck != "":
-		return r.stuck(ctx, m, stuck)
-	case idle > 0:
-		return wait(idle)
-	}
-	return nil
+	return wait(e.idle)
 }
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.

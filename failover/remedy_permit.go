@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -62,8 +61,8 @@ type rejudged struct{ *remedy }
 // is withheld; the storage has to confirm it.
 func (r rejudged) news(m kubestate.Remediation) bool {
 	w := r.tracker.Look()
-	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
-	return i < 0 && w.Synced || i >= 0 && w.Nodes[i].BootID != r.target.boot || r.judge.Well(m.UID)
+	n, there := w.node(m.UID)
+	return !there && w.Synced || there && n.BootID != r.target.boot || r.judge.Well(m.UID)
 }
 
 // permitFirst is permit for a machine that was not off yet.
@@ -174,22 +173,18 @@ func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Devic
 
 // restarted reports whether a machine that was shut down and read off is not off any more.
 func (t *target) restarted(ctx context.Context, m kubestate.Remediation) bool {
-	for _, n := range t.tracker.Look().Nodes {
-		if n.UID == m.UID && n.Shutdown.Off {
-			power, sure := follower{clusterController: t.clusterController}.readPower(ctx, t.machine)
-			return power != PowerOff || !sure
-		}
+	if n, _ := t.tracker.Look().node(m.UID); !n.Shutdown.Off {
+		return false
 	}
-	return false
+	power, sure := follower{clusterController: t.clusterController}.readPower(ctx, t.machine)
+	return power != PowerOff || !sure
 }
 
 // isBack says what shows, since a permission was given, that its machine has booted or
 // lives. permit decides then what becomes of the remediation.
 func (t *target) isBack(m kubestate.Remediation, p permission) []refusal {
-	for _, n := range t.tracker.Look().Nodes {
-		if n.UID == m.UID && n.BootID != p.node.BootID {
-			return []refusal{{signsRail, "it has booted again"}}
-		}
+	if n, there := t.tracker.Look().node(m.UID); there && n.BootID != p.node.BootID {
+		return []refusal{{signsRail, "it has booted again"}}
 	}
 	suspect, alive := t.judge.Still(m.UID)
 	if suspect || m.WasOff && !t.judge.renews(m.UID) { // what was off is off still, as far as that is known

@@ -51,12 +51,13 @@ func (f follower) followShutdowns(ctx context.Context) {
 	}
 	all := 0
 	for _, n := range f.tracker.Look().Nodes {
-		if all == maxFollowed || !f.toFollow(n) || !f.provable(n) {
+		// What devices remember does not tell a machine that is off from one that restarts.
+		if all == maxFollowed || !f.toFollow(n) || !slices.ContainsFunc(f.o.Fences.For(f.judge.machine(n.Node)), asks) {
 			continue
 		}
-		if all++; f.tracker.followNode(n) {
+		if all++; f.tracker.follow(n, true) {
 			f.workers.Go(func() {
-				defer f.tracker.unfollow(n)
+				defer f.tracker.follow(n, false)
 				follower{f.clusterController, make(map[string]login)}.followShutdown(ctx, n)
 			})
 		}
@@ -72,12 +73,6 @@ func (f follower) toFollow(n WatchedNode) bool {
 	v, _ := f.o.Log.Changed()
 	m, open := v.OpenRemediation(f.cluster.Name(), n.UID)
 	return !open || !m.WasOff || n.LeaseAge < f.settings().Detection.LeaseAge
-}
-
-// provable reports whether a machine has a device that asks it: what others remember does
-// not tell one that is off from one that restarts.
-func (f follower) provable(n WatchedNode) bool {
-	return slices.ContainsFunc(f.o.Fences.For(f.judge.machine(n.Node)), asks)
 }
 
 // followShutdown asks the kubelet of one machine, and its devices as soon as that is
@@ -151,13 +146,11 @@ func (f follower) hearsAnother(ctx context.Context, n WatchedNode) bool {
 // refresh brings what is known of a kube node up to date, and reports whether it is there
 // and has not booted.
 func (f follower) refresh(n *WatchedNode) bool {
-	for _, now := range f.tracker.Look().Nodes {
-		if now.UID == n.UID && now.BootID == n.BootID {
-			*n = now
-			return true
-		}
+	now, there := f.tracker.Look().node(n.UID)
+	if there = there && now.BootID == n.BootID; there {
+		*n = now
 	}
-	return false
+	return there
 }
 
 // readPower returns the power of a machine as its devices say when they are only asked: off if one says so at

@@ -85,12 +85,8 @@ func (t *target) present(m kubestate.Remediation) bool { return t.watched(m).UID
 
 // watched is the Node of a remediation as the watch shows it; without a UID if it does not.
 func (t *target) watched(m kubestate.Remediation) Node {
-	for _, w := range t.tracker.Look().Nodes {
-		if w.UID == m.UID {
-			return w.Node
-		}
-	}
-	return Node{}
+	n, _ := t.tracker.Look().node(m.UID)
+	return n.Node
 }
 
 // devices are those that can switch the machine, in their order.

@@ -209,11 +209,18 @@ func (t *Tracker) Read(n Node) {
 
 // NodeGone implements Seen.
 func (t *Tracker) NodeGone(name, uid string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if k, ok := t.nodes[name]; ok && k.node.UID == uid {
+	t.with(name, uid, func(*trackedNode) {
 		delete(t.nodes, name)
 		delete(t.leases, name)
+	})
+}
+
+// with does something with a Node, if it is still the one of that UID.
+func (t *Tracker) with(name, uid string, do func(*trackedNode)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k, known := t.nodes[name]; known && k.node.UID == uid {
+		do(k)
 	}
 }
 
@@ -247,44 +254,32 @@ func (t *Tracker) Renewed(node string, r Renewal) {
 	}
 }
 
-// followNode reports whether a kube node shuts down and no goroutine follows that yet; the one
-// that begins calls unfollow in the end.
-func (t *Tracker) followNode(n WatchedNode) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k, ok := t.nodes[n.Name]
-	if !ok || k.node.UID != n.UID || !k.shutdown.said || k.shutdown.followed {
-		return false
-	}
-	k.shutdown.followed = true
-	return true
-}
-
-func (t *Tracker) unfollow(n WatchedNode) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if k, ok := t.nodes[n.Name]; ok && k.node.UID == n.UID {
-		k.shutdown.followed = false
-	}
+// follow notes that a goroutine begins to follow a kube node, or ends. It reports whether one may
+// begin: the kube node shuts down, and none follows it yet.
+func (t *Tracker) follow(n WatchedNode, begins bool) (may bool) {
+	t.with(n.Name, n.UID, func(k *trackedNode) {
+		may = k.shutdown.said && !k.shutdown.followed
+		k.shutdown.followed = begins && (k.shutdown.followed || may)
+	})
+	return may
 }
 
 // followed notes what was heard of a machine that shuts down, and its power as it was read after
 // that; peers are those that say that they hear it.
 func (t *Tracker) followed(n WatchedNode, heard Heard, power Power, peers int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k, ok := t.nodes[n.Name]
-	switch {
-	case !ok || k.node.UID != n.UID || k.node.BootID != n.BootID:
-	case power != PowerOff:
-		k.shutdown.first, k.shutdown.heard = time.Time{}, k.shutdown.heard || heard == HeardAlive
-		if heard.On() || power == PowerOn {
-			k.shutdown.on, k.shutdown.dark = time.Now(), time.Time{}
+	t.with(n.Name, n.UID, func(k *trackedNode) {
+		switch {
+		case k.node.BootID != n.BootID:
+		case power != PowerOff:
+			k.shutdown.first, k.shutdown.heard = time.Time{}, k.shutdown.heard || heard == HeardAlive
+			if heard.On() || power == PowerOn {
+				k.shutdown.on, k.shutdown.dark = time.Now(), time.Time{}
+			}
+		default:
+			k.shutdown.noteReading(time.Now(), peers)
+			notify(t.came)
 		}
-	default:
-		k.shutdown.noteReading(time.Now(), peers)
-		notify(t.came)
-	}
+	})
 }
 
 // Watched is what a tracker knows at one moment.
@@ -292,6 +287,15 @@ type Watched struct {
 	Synced bool // everything that exists was told
 	API    APIState
 	Nodes  []WatchedNode // by name
+}
+
+// node returns the kube node of a UID.
+func (w Watched) node(uid string) (n WatchedNode, there bool) {
+	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == uid })
+	if i < 0 {
+		return n, false
+	}
+	return w.Nodes[i], true
 }
 
 // APIState says whether an API server answers.
