@@ -25,16 +25,6 @@ func byCancel(f *facts, n *nodeFacts) string {
 		rounded(f.clock.Sub(n.cancelled.Since)), n.Name)
 }
 
-// heldByCancel returns the newest remediation of a kube node if it is held by an operator's
-// cancel. Before the log takes the word that ends that, the cancel counts as it did.
-func heldByCancel(v fsm.View, f *facts, n *nodeFacts) *kubestate.Remediation {
-	i := slices.IndexFunc(f.history, func(r kubestate.Remediation) bool { return r.UID == n.UID })
-	if i < 0 || !f.history[i].HeldByCancel() || v.Admits(noteOf(f.history[i])) != nil {
-		return nil
-	}
-	return &f.history[i]
-}
-
 func by(r kubestate.Remediation) string {
 	if who := r.Steps[len(r.Steps)-1].Peer; who != "" {
 		return who

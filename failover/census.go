@@ -27,16 +27,6 @@ type census struct {
 	by  map[string][]int // places in all, by a mark
 }
 
-func newCensus(all []resident) *census {
-	c := &census{all: all, by: make(map[string][]int)}
-	for i, r := range all {
-		for _, key := range r.marks.keys() {
-			c.by[key] = append(c.by[key], i)
-		}
-	}
-	return c
-}
-
 // nodesWithMark returns the kube nodes that have a mark; none where it is not known.
 func (c *census) nodesWithMark(name, value string) (found []resident) {
 	if value == "" {
@@ -77,9 +67,15 @@ func (c *census) twin(cluster string, n WatchedNode, d Detection) (other *reside
 }
 
 // outlives says how a kube node lives that is in use rather than another one of its machine,
-// "" if that one was alive later.
+// "" if that one was alive later: by what this leader saw of their Leases, else by what these
+// say, which is by one clock.
 func (n WatchedNode) outlives(other WatchedNode, d Detection) string {
-	later := comparedAlive(n, other)
+	later := cmp.Compare(uint64(other.Renewed), uint64(n.Renewed)) // negative, which is never, becomes longest ago
+	at, err := time.Parse(time.RFC3339, n.LeaseTime)
+	was, err2 := time.Parse(time.RFC3339, other.LeaseTime)
+	if later == 0 && err == nil && err2 == nil {
+		later = at.Compare(was)
+	}
 	switch {
 	case n.alive(d):
 		return "is alive"
@@ -89,22 +85,6 @@ func (n WatchedNode) outlives(other WatchedNode, d Detection) string {
 		return "may have been alive later"
 	}
 	return ""
-}
-
-// comparedAlive compares when two kube nodes of one machine were alive last: by what this
-// leader saw of their Leases, else by what these say, which is by one clock. It returns 0
-// if that is not known.
-func comparedAlive(a, b WatchedNode) int {
-	// Negative, which is never, becomes longest ago.
-	if seen := cmp.Compare(uint64(b.Renewed), uint64(a.Renewed)); seen != 0 {
-		return seen
-	}
-	at, err := time.Parse(time.RFC3339, a.LeaseTime)
-	bt, err2 := time.Parse(time.RFC3339, b.LeaseTime)
-	if err != nil || err2 != nil {
-		return 0
-	}
-	return at.Compare(bt)
 }
 
 // alive reports whether a kube node works as far as Kubernetes can tell.

@@ -92,8 +92,11 @@ func (f *facts) remember(v fsm.View) {
 			f.history = append(f.history, r)
 		}
 	}
-	for _, n := range f.nodes {
-		n.cancelled = heldByCancel(v, f, n)
+	for _, n := range f.nodes { // before the log takes the word that ends a cancel, that counts as it did
+		i := slices.IndexFunc(f.history, func(r kubestate.Remediation) bool { return r.UID == n.UID })
+		if i >= 0 && f.history[i].HeldByCancel() && v.Admits(noteOf(f.history[i])) == nil {
+			n.cancelled = &f.history[i]
+		}
 	}
 }
 

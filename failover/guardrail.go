@@ -19,6 +19,14 @@ type rail struct {
 	forbids func(f *facts, n *nodeFacts) string
 }
 
+// unless returns why something is forbidden, "" if it is allowed.
+func unless(allowed bool, why string) string {
+	if allowed {
+		return ""
+	}
+	return why
+}
+
 // refusal is what one guard rail, or something like one, says against a command.
 type refusal struct{ rail, why string }
 
@@ -33,7 +41,9 @@ func rails() []rail {
 		{pausedRail, byPause},
 		{optOutRail, byOptOut},
 		{"selected", bySelection},
-		{"never-ready", byNeverReady},
+		// There is nothing to move of what has never worked, and its installation may be going on. The
+		// log has whom a leader ever saw Ready.
+		{"never-ready", func(_ *facts, n *nodeFacts) string { return unless(n.recorded, "it was never seen Ready") }},
 		{"young", byYouth},
 		{plannedRail, byPlannedWork},
 		{"most-silent", byNumber},
@@ -49,7 +59,10 @@ func rails() []rail {
 		{"cancelled", byCancel},
 		{"contradicted", byContradiction},
 		{unreadRail, byUnreadFences},
-		{noDeviceRail, byNoDevice},
+		{noDeviceRail, func(_ *facts, n *nodeFacts) string {
+			return unless(len(n.devices) > 0,
+				"no fence device is configured for it (failover.fence_file), so no peer can prove that it is off")
+		}},
 		{dryRunRail, byDryRun},
 	}
 }
@@ -63,12 +76,6 @@ const (
 	// dryRunRail is the name of the last one: what it alone forbids would be done.
 	dryRunRail = "dry-run"
 )
-
-// chosenRails names those by which an operator says that a kube node is left alone, and that of a Node
-// whose machine has never come.
-func chosenRails() []string {
-	return []string{"mode", pausedRail, optOutRail, "selected", "never-ready", plannedRail, "cancelled", dryRunRail}
-}
 
 // beforePower returns the guard rails that are asked before a remediation begins and
 // again before each power-off command: minutes or days may lie between. That no device
@@ -84,22 +91,17 @@ func beforePower() []rail {
 func whileOff() []rail { return []rail{{pausedRail, byPause}, {unreadRail, byUnreadFences}} }
 
 // beforePowerOn returns those by which an operator keeps every command from a machine:
-// they may have opened it. What is planned counts however long it is not Ready.
+// they may have opened it. What is planned counts however long it is not Ready, but for the
+// shutdown in which it stayed on until its power was taken: that is over.
 func beforePowerOn() []rail {
 	return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}, {plannedRail, func(_ *facts, n *nodeFacts) string {
-		return n.plannedOff()
+		was := n.Node
+		if n.remediation != nil && strings.Contains(n.remediation.Steps[0].Reason, stayedOn) {
+			was.Stopping, was.Conditions = false, maps.Clone(was.Conditions)
+			delete(was.Conditions, conditionShutdown)
+		}
+		return was.planned()
 	}}, {"twin", byNodeInUse}} // the operator writes on the Node in use
-}
-
-// plannedOff is planned of a machine that is off. The shutdown in which it stayed on until its power was
-// taken is over.
-func (n *nodeFacts) plannedOff() string {
-	was := n.Node
-	if n.remediation != nil && strings.Contains(n.remediation.Steps[0].Reason, stayedOn) {
-		was.Stopping, was.Conditions = false, maps.Clone(was.Conditions)
-		delete(was.Conditions, conditionShutdown)
-	}
-	return was.planned()
 }
 
 // refusals returns what guard rails say against a kube node.
@@ -122,19 +124,9 @@ func byMode(f *facts, _ *nodeFacts) string {
 	return "failover is off (failover.mode)"
 }
 
-func bySync(f *facts, _ *nodeFacts) string {
-	if f.synced {
-		return ""
-	}
-	return notSynced
-}
+func bySync(f *facts, _ *nodeFacts) string { return unless(f.synced, notSynced) }
 
-func byAPISilence(f *facts, _ *nodeFacts) string {
-	if f.api.Answers {
-		return ""
-	}
-	return f.apiSilent()
-}
+func byAPISilence(f *facts, _ *nodeFacts) string { return unless(f.api.Answers, f.apiSilent()) }
 
 // byAPIReturn waits until every kubelet has had the time to renew.
 func byAPIReturn(f *facts, _ *nodeFacts) string {
@@ -175,19 +167,7 @@ func byOptOut(_ *facts, n *nodeFacts) string {
 }
 
 func bySelection(f *facts, n *nodeFacts) string {
-	if f.settings.Remedy.looksAfter(n.Node) {
-		return ""
-	}
-	return "failover.node_selector does not select it"
-}
-
-// byNeverReady leaves alone what has never worked: there is nothing to move, and
-// its installation may be going on. The log has whom a leader ever saw Ready.
-func byNeverReady(_ *facts, n *nodeFacts) string {
-	if n.recorded {
-		return ""
-	}
-	return "it was never seen Ready"
+	return unless(f.settings.Remedy.looksAfter(n.Node), "failover.node_selector does not select it")
 }
 
 func byYouth(f *facts, n *nodeFacts) string {
@@ -282,16 +262,6 @@ func byHealthyDelay(f *facts, n *nodeFacts) string {
 	return ""
 }
 
-func byNoDevice(_ *facts, n *nodeFacts) string {
-	if len(n.devices) > 0 {
-		return ""
-	}
-	return "no fence device is configured for it (failover.fence_file), so no peer can prove that it is off"
-}
-
 func byDryRun(f *facts, _ *nodeFacts) string {
-	if !f.settings.DryRun {
-		return ""
-	}
-	return "this is a dry run (failover.dry_run)"
+	return unless(!f.settings.DryRun, "this is a dry run (failover.dry_run)")
 }

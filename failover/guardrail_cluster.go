@@ -1,7 +1,6 @@
 package failover
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -20,24 +19,19 @@ func byNumber(f *facts, _ *nodeFacts) string {
 
 func (f *facts) tooMany(names []string, allowed int) string {
 	if allowed == 0 && len(names) == 1 {
-		return f.noneMay(names[0])
+		// The bounds let no kube node be lost at all: with the shipped ones that is so of one and of two.
+		all, g := len(f.nodes), f.settings.Guard
+		bounds := fmt.Sprintf(
+			"%s is unhealthy, and of %d kube nodes none may be (failover.min_healthy is %q, failover.max_unhealthy %q): nothing is ever done in this cluster; ",
+			names[0], all, g.MinHealthy, g.MaxUnhealthy)
+		if all == 1 {
+			return bounds + "of one kube node nothing can be moved anyway"
+		}
+		return bounds + fmt.Sprintf("failover.min_healthy: %d lets one be lost", all-1)
 	}
 	return fmt.Sprintf(
 		"%d of %d kube nodes are unhealthy together (%s), at most %d may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere",
 		len(names), len(f.nodes), listed(names), allowed)
-}
-
-// noneMay says that the bounds let no kube node of a cluster be lost at all: with the
-// shipped ones that is so of one and of two.
-func (f *facts) noneMay(name string) string {
-	all, g := len(f.nodes), f.settings.Guard
-	bounds := fmt.Sprintf(
-		"%s is unhealthy, and of %d kube nodes none may be (failover.min_healthy is %q, failover.max_unhealthy %q): nothing is ever done in this cluster; ",
-		name, all, g.MinHealthy, g.MaxUnhealthy)
-	if all == 1 {
-		return bounds + "of one kube node nothing can be moved anyway"
-	}
-	return bounds + fmt.Sprintf("failover.min_healthy: %d lets one be lost", all-1)
 }
 
 // byCutOff leaves alone what is cut off from the API server together with others
@@ -70,10 +64,6 @@ func knownBy(mark string) string {
 	return " (it tells the same " + mark + ")"
 }
 
-// byTwin leaves a machine alone that has another Node in use, or may have one in a cluster
-// that was not read.
-func byTwin(f *facts, n *nodeFacts) string { return cmp.Or(byNodeInUse(f, n), mayBeTwin(f, n)) }
-
 // byNodeInUse leaves a machine to the other Node under which it works: one that was renamed,
 // or joined to another cluster, leaves a Node behind that looks dead. What is done about the
 // machine, and by which marks, rails and pauses nothing is, is said of the Node in use,
@@ -92,10 +82,13 @@ func byNodeInUse(f *facts, n *nodeFacts) string {
 // that renewed its Lease is where it was.
 const rejoining = time.Minute
 
-// mayBeTwin forbids while a cluster has not been read that the machine may have joined. One
-// that this leader saw alive lately has not: a cluster whose API server is away does not
-// keep the others from being looked after.
-func mayBeTwin(f *facts, n *nodeFacts) string {
+// byTwin leaves a machine alone that has another Node in use, or may have joined a cluster that
+// has not been read. One that this leader saw alive lately has not: a cluster whose API server
+// is away does not keep the others from being looked after.
+func byTwin(f *facts, n *nodeFacts) string {
+	if why := byNodeInUse(f, n); why != "" {
+		return why
+	}
 	lately := max(rejoining, 2*f.settings.Detection.LeaseAge)
 	if len(f.others.unread) == 0 || n.Renewed >= 0 && n.Renewed < lately {
 		return ""

@@ -86,7 +86,9 @@ type Verdict struct {
 // Held reports whether a kube node is held for dead and left alone although no operator has asked for
 // that, by a pause, a mark or the configuration.
 func (v Verdict) Held() bool {
-	return v.Suspect && v.Remediation == nil && v.Rail != "" && !slices.Contains(chosenRails(), v.Rail)
+	// An operator says by these that it is left alone, and that of a Node whose machine has never come.
+	chosen := []string{"mode", pausedRail, optOutRail, "selected", "never-ready", plannedRail, "cancelled", dryRunRail}
+	return v.Suspect && v.Remediation == nil && v.Rail != "" && !slices.Contains(chosen, v.Rail)
 }
 
 // nothing is the usual verdict.

@@ -50,9 +50,9 @@ type edge struct {
 	due       time.Time
 }
 
-// Node implements Seen: a Node acts when it stops being Ready, or when it was not
+// node sees a Node: it acts when it stops being Ready, or when it was not
 // when the watch began. One that is made not Ready later never was.
-func (e *edges) Node(n Node) {
+func (e *edges) node(n Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	old, known := e.nodes[n.UID]
@@ -69,18 +69,15 @@ func (e *edges) put(one edge) {
 	}
 }
 
-// NodeGone implements Seen. It is no edge, and ends the one that was: another Node may
-// have the name by now.
-func (e *edges) NodeGone(_, uid string) {
+// nodeGone sees that a Node was deleted. It is no edge, and ends the one that was: another
+// Node may have the name by now.
+func (e *edges) nodeGone(uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.nodes, uid)
 	delete(e.done, uid)
 	e.queue = slices.DeleteFunc(e.queue, func(q edge) bool { return q.uid == uid })
 }
-
-// Renewed implements Seen. Leases count for nothing here.
-func (*edges) Renewed(string, Renewal) {}
 
 func (e *edges) allTold() {
 	e.mu.Lock()
@@ -122,7 +119,7 @@ func (e *edges) again(one edge) {
 	}
 }
 
-// tapped is a Watcher that passes its observations to a second Seen as well.
+// tapped is a Watcher that tells what it sees of Nodes to edges as well.
 type tapped struct {
 	Watcher
 	tap *edges
@@ -130,30 +127,29 @@ type tapped struct {
 
 // Watch implements Watcher.
 func (t tapped) Watch(ctx context.Context, seen Seen, synced func()) error {
-	return t.Watcher.Watch(ctx, both{seen, t.tap}, func() {
+	return t.Watcher.Watch(ctx, seenThrough{seen, t.tap}, func() {
 		t.tap.allTold()
 		synced()
 	})
 }
 
-type both [2]Seen
+// seenThrough is a Seen of which edges are told what it is, but for Leases: those count for
+// nothing there.
+type seenThrough struct {
+	Seen
+	tap *edges
+}
 
 // Node implements Seen.
-func (b both) Node(n Node) {
-	b[0].Node(n)
-	b[1].Node(n)
+func (s seenThrough) Node(n Node) {
+	s.Seen.Node(n)
+	s.tap.node(n)
 }
 
 // NodeGone implements Seen.
-func (b both) NodeGone(name, uid string) {
-	b[0].NodeGone(name, uid)
-	b[1].NodeGone(name, uid)
-}
-
-// Renewed implements Seen.
-func (b both) Renewed(node string, r Renewal) {
-	b[0].Renewed(node, r)
-	b[1].Renewed(node, r)
+func (s seenThrough) NodeGone(name, uid string) {
+	s.Seen.NodeGone(name, uid)
+	s.tap.nodeGone(uid)
 }
 
 // noobaa does what NooBaa's own controller does, one node after the other, until

@@ -253,16 +253,16 @@ func TestNooBaaLeaderChangesInTheMiddle(t *testing.T) {
 // pods of another one under its name.
 func TestEdgeEndsWithItsNode(t *testing.T) {
 	e := newEdges(func(Node) bool { return true })
-	e.Node(Node{Name: "w1", UID: "old", Ready: kubestate.ReadyFalse})
-	e.Node(Node{Name: "w2", UID: "kept", Ready: kubestate.ReadyFalse})
+	e.node(Node{Name: "w1", UID: "old", Ready: kubestate.ReadyFalse})
+	e.node(Node{Name: "w2", UID: "kept", Ready: kubestate.ReadyFalse})
 	tried, _ := e.takeDue()
-	e.NodeGone("w1", "old")
-	e.Node(Node{Name: "w1", UID: "new", Ready: kubestate.ReadyTrue})
+	e.nodeGone("old")
+	e.node(Node{Name: "w1", UID: "new", Ready: kubestate.ReadyTrue})
 	e.again(tried)
 	if len(e.queue) != 1 || e.queue[0].uid != "kept" {
 		t.Errorf("edge: after the Node was replaced the queue is %+v", e.queue)
 	}
-	e.NodeGone("w2", "kept")
+	e.nodeGone("kept")
 	if len(e.queue) != 0 {
 		t.Errorf("edge: after the Node was deleted the queue is %+v", e.queue)
 	}

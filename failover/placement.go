@@ -10,11 +10,16 @@ import (
 // census returns what tells the machines of all kube nodes apart.
 func (f *facts) census() *census {
 	if f.counted == nil {
-		all := slices.Clone(f.others.nodes)
+		c := &census{all: slices.Clone(f.others.nodes), by: make(map[string][]int)}
 		for _, n := range f.nodes {
-			all = append(all, f.resident(n))
+			c.all = append(c.all, f.resident(n))
 		}
-		f.counted = newCensus(all)
+		for i, r := range c.all {
+			for _, key := range r.marks.keys() {
+				c.by[key] = append(c.by[key], i)
+			}
+		}
+		f.counted = c
 	}
 	return f.counted
 }

@@ -179,7 +179,10 @@ func (p *Prober) ask(ctx context.Context, k kubelet, state *probed) {
 // silent. It is not ok when ctx has ended.
 func (p *Prober) enter(ctx context.Context, state *probed) (leave func(), ok bool) {
 	places := []chan struct{}{p.slots}
-	if p.opinionOf(state) == silent {
+	p.mu.Lock()
+	held := state.opinion
+	p.mu.Unlock()
+	if held == silent {
 		places = []chan struct{}{p.silents, p.slots}
 	}
 	for i, of := range places {
@@ -197,12 +200,6 @@ func release(places []chan struct{}) {
 	for _, of := range places {
 		<-of
 	}
-}
-
-func (p *Prober) opinionOf(state *probed) opinion {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return state.opinion
 }
 
 // nextRound returns when a kubelet is asked next after now: at the same part of the
