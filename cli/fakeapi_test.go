@@ -170,6 +170,8 @@ func (f *fakeAPI) start(w http.ResponseWriter, name, ref string, n *fakeNode) {
 	answerJSON(w, 202, map[string]any{})
 }
 
+// status is not hermetic: introspections of this fake go on by the clock, and no test
+// judges for how long.
 func (f *fakeAPI) status(ref string, n *fakeNode) map[string]any {
 	out := map[string]any{"uuid": ref, "state": "waiting", "finished": false, "error": nil, "finished_at": nil,
 		"started_at": n.started.UTC().Format(stampLayout),

@@ -235,7 +235,8 @@ func (h *startHost) inTheWay(name string) (heal func()) {
 	}
 }
 
-// take listens on an address as another program does.
+// take listens on an address as another program does; not hermetic: the test has
+// reserved the port that the peer is about to use.
 func (h *startHost) take(network, address string) (heal func()) {
 	h.t.Helper()
 	if network == "udp" {

@@ -73,7 +73,7 @@ func TestLeaveAfterDrop(t *testing.T) {
 // its text, and leaves nothing behind.
 func TestGossipThatCannotStart(t *testing.T) {
 	at := testenv.FreePort(t)
-	taken, err := net.ListenPacket("udp", at)
+	taken, err := net.ListenPacket("udp", at) // not hermetic: as another program would; at is reserved
 	if err != nil {
 		t.Fatal(err)
 	}

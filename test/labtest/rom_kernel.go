@@ -24,7 +24,7 @@ const (
 // tinyKernel is a kernel for machines with a BIOS that does nothing but write
 // its greeting and its command line on the first serial port. The loader takes
 // it for Linux.
-func tinyKernel(greeting, farewell string) []byte {
+func tinyKernel(greeting, ending string) []byte {
 	image := make([]byte, atRest+512)
 	image[atSectors] = 1
 	copy(image[atSetup:], "\x55\xaa\xeb\x7eHdrS\x06\x02") // jmp atCode; version 2.06
@@ -38,7 +38,7 @@ func tinyKernel(greeting, farewell string) []byte {
 	code = append(code, 0x66, 0xa1)        // mov eax, [atCommand]
 	code = binary.LittleEndian.AppendUint16(code, atCommand)
 	code = append(code, 0x89, 0xc6, 0xe8, 0, 0) // mov si, ax, for it is in this segment; call write
-	code = append(code, 0xbe, 0, 0, 0xe8, 0, 0) // mov si, farewell; call write
+	code = append(code, 0xbe, 0, 0, 0xe8, 0, 0) // mov si, ending; call write
 	code = append(code, 0xf4, 0xeb, 0xfd)       // again: hlt; jmp again
 	write := len(code)
 	code = append(code,
@@ -56,7 +56,7 @@ func tinyKernel(greeting, farewell string) []byte {
 		0xeb, 0xeb, // jmp write
 		0xc3, // done: ret
 	)
-	words := append(append([]byte(greeting), 0), append([]byte(farewell), 0)...)
+	words := append(append([]byte(greeting), 0), append([]byte(ending), 0)...)
 	for _, at := range []int{3, 12, 18} { // the calls
 		binary.LittleEndian.PutUint16(code[at+1:], uint16(write-at-3))
 	}

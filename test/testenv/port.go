@@ -56,6 +56,7 @@ func ReservePort() (addr string, release func(), err error) {
 func reservation(addr string) string { return "@trivet-test-" + addr }
 
 // Free reports whether nothing listens at an address, neither over TCP nor over UDP.
+// It is not hermetic: the answer may be out of date, but for a port that is reserved.
 func Free(addr string) bool {
 	tcp, err := net.Listen("tcp", addr)
 	if err != nil {

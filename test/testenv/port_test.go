@@ -24,7 +24,8 @@ func TestFreePortIsReservedUntilTheTestEnds(t *testing.T) {
 	ln.Close()
 }
 
-// TestFreeSeesBothProtocols: gossip listens over TCP and over UDP.
+// TestFreeSeesBothProtocols: gossip listens over TCP and over UDP. The use of the port is
+// not hermetic: FreePort has reserved it.
 func TestFreeSeesBothProtocols(t *testing.T) {
 	addr := FreePort(t)
 	ln, err := net.Listen("tcp", addr)
