@@ -91,22 +91,6 @@ func harness(pkg string) bool {
 	return within(pkg, "test") || within(pkg, "packaging")
 }
 
-// waitPackage owns the waits of tests in real time: each has a bound there and
-// says what it waits for.
-const waitPackage = "test/testwait"
-
-// portPackage owns the ports of tests that need one before something listens on it:
-// it reserves them until the test ends.
-const portPackage = "test/testenv"
-
-// waits reports whether the waits of pkg are a test's although its files are
-// none: it is a harness, and neither owns the waits nor runs in a bubble as a whole.
-// What test/bench measures takes real time.
-func waits(pkg string) bool {
-	return within(pkg, "test") && !within(pkg, "test/bench") && pkg != waitPackage && pkg != "test/simtest" &&
-		pkg != "test/simnet"
-}
-
 // hasPlace reports whether the house knows the package.
 func hasPlace(pkg string) bool {
 	if harness(pkg) || slices.Contains(children, pkg) || slices.Contains(parts, pkg) {

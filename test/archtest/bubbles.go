@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"go/ast"
+	"go/token"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,64 +13,42 @@ import (
 // be seen, written on the line of the wait or in the comment of its function.
 const bubbleNote = "in a bubble"
 
+// waitPackage owns the waits of tests in real time: each has a bound there and says what
+// it waits for.
+const waitPackage = "test/testwait"
+
 // name is a function by the import path of its package.
 type name struct{ importPath, name string }
 
 // bubbleTest runs a function in a bubble, where time is virtual.
 var bubbleTest = name{"testing/synctest", "Test"}
 
-// waitingTests are the files of each package whose waits are a test's, and what runs in
-// a bubble.
-type waitingTests struct {
-	files   map[string][]*File
-	bubbles map[name]bool              // functions that call synctest.Test themselves
-	helpers map[string]map[string]bool // of a package: functions that run in a bubble only
+// span is a part of the source.
+type span struct{ from, to token.Pos }
+
+// waits reports whether the waits of a file are a test's: it is one, or of a harness that
+// neither owns the waits nor runs in a bubble as a whole. What test/bench measures takes
+// real time.
+func (f *File) waits() bool {
+	pkg := f.Package()
+	return f.isGo() && (f.test() || within(pkg, "test") && !within(pkg, "test/bench") &&
+		!slices.Contains([]string{waitPackage, "test/simtest", "test/simnet"}, pkg))
 }
 
-// waitingTests finds them, once for all rules.
-func (t *Tree) waitingTests() *waitingTests {
-	if t.tests != nil {
-		return t.tests
-	}
-	tests := &waitingTests{files: make(map[string][]*File), bubbles: map[name]bool{bubbleTest: true},
-		helpers: make(map[string]map[string]bool)}
-	for caller, called := range t.calls(true) { // order-free: into a map
-		if called[bubbleTest] {
-			tests.bubbles[caller] = true
-		}
-	}
+// calls returns what each function of some files calls by name, methods left out: without
+// types it is not known whose they are.
+func (t *Tree) calls(of func(*File) bool) map[name][]name {
+	calls := make(map[name][]name)
 	for _, file := range t.Files {
-		if file.Test() || waits(file.Package()) {
-			tests.files[file.Package()] = append(tests.files[file.Package()], file)
-		}
-	}
-	for pkg, files := range tests.files { // order-free: into a map
-		tests.helpers[pkg] = bubbleHelpers(files, tests.bubbles)
-	}
-	t.tests = tests
-	return tests
-}
-
-// calls returns what each function calls by name, methods left out: without types it is
-// not known whose they are.
-func (t *Tree) calls(tests bool) map[name]map[name]bool {
-	calls := make(map[name]map[name]bool)
-	for _, file := range t.Files {
-		if file.Test() && !tests {
+		if !of(file) {
 			continue
 		}
-		imports := file.Imports()
+		imports := file.imports()
 		for fn := range file.funcs() {
-			if fn.Recv != nil {
-				continue
-			}
 			caller := name{Module + "/" + file.Package(), fn.Name.Name}
-			if calls[caller] == nil {
-				calls[caller] = make(map[name]bool)
-			}
 			ast.Inspect(fn, func(node ast.Node) bool {
-				if call, ok := node.(*ast.CallExpr); ok {
-					calls[caller][callee(file, imports, call)] = true
+				if call, ok := node.(*ast.CallExpr); ok && fn.Recv == nil {
+					calls[caller] = append(calls[caller], callee(file, imports, call))
 				}
 				return true
 			})
@@ -81,24 +60,25 @@ func (t *Tree) calls(tests bool) map[name]map[name]bool {
 // callee names what a call calls: a function of the file's package or of one that it
 // imports, the zero name for a method.
 func callee(file *File, imports map[string]string, call *ast.CallExpr) name {
-	if ident, ok := call.Fun.(*ast.Ident); ok {
-		return name{Module + "/" + file.Package(), ident.Name}
+	switch fun := call.Fun.(type) {
+	case *ast.Ident:
+		return name{Module + "/" + file.Package(), fun.Name}
+	case *ast.SelectorExpr:
+		if pkg, ok := fun.X.(*ast.Ident); ok && imports[pkg.Name] != "" {
+			return name{imports[pkg.Name], fun.Sel.Name}
+		}
 	}
-	target, selected, _ := selected(imports, call.Fun)
-	return name{target, selected}
+	return name{}
 }
 
-// reaching returns the functions that call one of the targets, directly or through
-// others.
-func reaching(calls map[name]map[name]bool, targets map[name]bool) map[name]bool {
+// reaching returns the functions that call one of the targets, directly or through others.
+func reaching(calls map[name][]name, targets map[name]bool) map[name]bool {
 	reached := maps.Clone(targets)
 	for before := -1; before != len(reached); {
 		before = len(reached)
-		for caller, called := range calls { // order-free: until nothing changes
-			for one := range called { // order-free: any of them
-				if reached[one] {
-					reached[caller] = true
-				}
+		for caller, called := range calls {
+			if slices.ContainsFunc(called, func(one name) bool { return reached[one] }) {
+				reached[caller] = true
 			}
 		}
 	}
@@ -110,122 +90,139 @@ func reaching(calls map[name]map[name]bool, targets map[name]bool) map[name]bool
 // excuses no failure of theirs: time in a bubble is virtual, and what fails there once
 // is a defect that shows seldom.
 func BubbleTests(tree *Tree) map[string][]string {
-	enter := reaching(tree.calls(true), map[name]bool{bubbleTest: true})
+	enter := reaching(tree.calls((*File).isGo), map[name]bool{bubbleTest: true})
 	tests := make(map[string][]string)
-	for _, file := range tree.Files {
-		pkg := file.Package()
-		for fn := range file.funcs() {
-			if file.Test() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") &&
-				enter[name{Module + "/" + pkg, fn.Name.Name}] {
-				tests[pkg] = append(tests[pkg], fn.Name.Name)
+	for pkg, names := range tree.tests() {
+		for _, test := range slices.Sorted(slices.Values(names)) {
+			if enter[name{Module + "/" + pkg, test}] {
+				tests[pkg] = append(tests[pkg], test)
 			}
 		}
-	}
-	for _, names := range tests { // order-free: each is sorted
-		slices.Sort(names)
 	}
 	return tests
 }
 
-// inRealTime calls check for each declaration of the tests and harnesses, with
-// what visits the declaration's nodes that run outside a bubble. In the bubble is
-// what is handed to synctest.Test or to a function of this module that calls it,
-// and a helper whose every mention in the tests of its package is in the bubble
-// itself.
-func inRealTime(tree *Tree, check func(file *File, visit func(func(ast.Node)))) {
-	tests := tree.waitingTests()
-	for pkg, files := range tests.files { // order-free: findings are sorted
-		helpers, bubbles := tests.helpers[pkg], tests.bubbles
-		for _, file := range files {
-			notes := noteLines(tree, file, bubbleNote)
-			for _, decl := range file.Syntax.Decls {
-				fn, isFunc := decl.(*ast.FuncDecl)
-				if isFunc && (helpers[fn.Name.Name] || strings.Contains(fn.Doc.Text(), bubbleNote)) {
-					continue
-				}
-				check(file, func(do func(ast.Node)) {
-					walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
-						if !inBubble && !notes[tree.Line(node.Pos())] {
-							do(node)
-						}
-					})
-				})
+// findTests returns the names of the tests of each package.
+func (t *Tree) findTests() map[string][]string {
+	tests := make(map[string][]string)
+	for _, file := range t.Files {
+		for fn := range file.funcs() {
+			if file.test() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				tests[file.Package()] = append(tests[file.Package()], fn.Name.Name)
 			}
 		}
 	}
+	return tests
 }
 
-// walkBubbles visits every node below root and says whether it is handed to a
-// function that runs it in a bubble.
-func walkBubbles(file *File, root ast.Node, inBubble bool, bubbles map[name]bool, visit func(ast.Node, bool)) {
-	imports := file.Imports()
-	ast.Inspect(root, func(node ast.Node) bool {
-		if node == nil {
-			return false
-		}
-		visit(node, inBubble)
-		call, ok := node.(*ast.CallExpr)
-		if !ok || inBubble || !bubbles[callee(file, imports, call)] {
-			return true
-		}
-		for _, arg := range call.Args {
-			walkBubbles(file, arg, true, bubbles, visit)
-		}
-		return false
-	})
+// inBubble reports whether what stands at pos runs in a bubble: it is handed to
+// synctest.Test or to a function of this module that calls it, or stands in a helper whose
+// every mention in the tests of its package is in a bubble, or a note says so.
+func (f *File) inBubble(pos token.Pos) bool {
+	return slices.ContainsFunc(f.tree.virtual()[f], func(s span) bool { return s.from <= pos && pos < s.to })
 }
 
 // testEntry matches the functions that go test calls itself, in real time.
 var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
 
-// bubbleHelpers finds the functions and methods of a package's tests that are
-// mentioned, and only in a bubble or in another of them. It goes by name, so
-// of two methods with one name both are helpers or neither.
-func bubbleHelpers(files []*File, bubbles map[name]bool) map[string]bool {
-	mentions := make(map[string][]string) // name → mentioning functions, "" for a bubble
-	helpers := make(map[string]bool)
-	for _, file := range files {
-		for _, decl := range file.Syntax.Decls {
-			within := "package level"
-			var self *ast.Ident
-			if fn, ok := decl.(*ast.FuncDecl); ok {
-				within, self = fn.Name.Name, fn.Name
-				helpers[within] = !testEntry.MatchString(within)
-			}
-			walkBubbles(file, decl, false, bubbles, func(node ast.Node, inBubble bool) {
-				if ident, ok := node.(*ast.Ident); ok && ident != self {
-					from := within
-					if inBubble {
-						from = ""
-					}
-					mentions[ident.Name] = append(mentions[ident.Name], from)
+// helper is all functions and methods of one name in the tests of a package: the rules go
+// by names, and all of them run in bubbles or none.
+type helper struct {
+	bodies   map[*File][]span
+	mentions map[*File][]token.Pos
+}
+
+// findVirtual finds what runs in bubbles.
+func (t *Tree) findVirtual() map[*File][]span {
+	bubbles := map[name]bool{bubbleTest: true}
+	for caller, called := range t.calls((*File).isGo) {
+		if slices.Contains(called, bubbleTest) {
+			bubbles[caller] = true
+		}
+	}
+	virtual, helpers := make(map[*File][]span), make(map[name]*helper)
+	for _, file := range t.Files {
+		if file.waits() {
+			virtual[file] = append(file.handedTo(bubbles), file.notedSpans()...)
+			file.addHelpers(helpers)
+		}
+	}
+	for _, file := range t.Files {
+		if file.waits() {
+			ast.Inspect(file.Syntax, func(node ast.Node) bool {
+				if ident, ok := node.(*ast.Ident); ok && helpers[name{file.Package(), ident.Name}] != nil {
+					h := helpers[name{file.Package(), ident.Name}]
+					h.mentions[file] = append(h.mentions[file], ident.Pos())
 				}
+				return true
 			})
 		}
 	}
-	for changed := true; changed; {
-		changed = false
-		for name, ok := range helpers { // order-free: the fixed point is one
-			outside := func(from string) bool { return from != "" && !helpers[from] }
-			if ok && (len(mentions[name]) == 0 || slices.ContainsFunc(mentions[name], outside)) {
-				helpers[name], changed = false, true
+	for before := -1; before != len(helpers); {
+		before = len(helpers)
+		for name, h := range helpers {
+			if h.onlyIn(virtual) {
+				for file, bodies := range h.bodies {
+					virtual[file] = append(virtual[file], bodies...)
+				}
+				delete(helpers, name)
 			}
 		}
 	}
-	return helpers
+	return virtual
 }
 
-// noteLines returns the lines that carry a comment with the given note, and
-// the lines right below a comment that stands alone.
-func noteLines(tree *Tree, file *File, note string) map[int]bool {
-	lines := make(map[int]bool)
-	for _, group := range file.Syntax.Comments {
-		for _, comment := range group.List {
-			if strings.Contains(comment.Text, note) {
-				lines[tree.Line(comment.Pos())] = true
-				lines[tree.Line(group.End())+1] = true
-			}
+// handedTo returns the arguments of calls of functions that run them in a bubble.
+func (f *File) handedTo(bubbles map[name]bool) (spans []span) {
+	imports := f.imports()
+	ast.Inspect(f.Syntax, func(node ast.Node) bool {
+		if call, ok := node.(*ast.CallExpr); ok && bubbles[callee(f, imports, call)] {
+			spans = append(spans, span{call.Lparen, call.Rparen})
+		}
+		return true
+	})
+	return spans
+}
+
+// notedSpans returns the lines and functions whose comments say that they run in a bubble.
+func (f *File) notedSpans() (spans []span) {
+	lines := f.tree.fset.File(f.Syntax.Package)
+	for line := range f.noted(bubbleNote) {
+		if line < lines.LineCount() {
+			spans = append(spans, span{lines.LineStart(line), lines.LineStart(line + 1)})
 		}
 	}
-	return lines
+	return spans
+}
+
+// addHelpers adds the functions and methods of a file that go test does not call itself.
+func (f *File) addHelpers(helpers map[name]*helper) {
+	for fn := range f.funcs() {
+		id := name{f.Package(), fn.Name.Name}
+		if testEntry.MatchString(fn.Name.Name) {
+			continue
+		}
+		if helpers[id] == nil {
+			helpers[id] = &helper{make(map[*File][]span), make(map[*File][]token.Pos)}
+		}
+		helpers[id].bodies[f] = append(helpers[id].bodies[f], span{fn.Pos(), fn.End()})
+	}
+}
+
+// onlyIn reports whether a helper is mentioned, outside itself, and only in the spans.
+func (h *helper) onlyIn(virtual map[*File][]span) bool {
+	mentioned := false
+	for file, all := range h.mentions {
+		for _, pos := range all {
+			covers := func(s span) bool { return s.from <= pos && pos < s.to }
+			if slices.ContainsFunc(h.bodies[file], covers) {
+				continue
+			}
+			if !slices.ContainsFunc(virtual[file], covers) {
+				return false
+			}
+			mentioned = true
+		}
+	}
+	return mentioned
 }

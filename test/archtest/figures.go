@@ -4,181 +4,223 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
-	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
 
-// Figures measure the code that ships: Go outside test, whether in a peer, in another
-// program of the packages or in what builds these. Tests and generated files do not
-// count.
-type Figures struct {
-	Lines      int    // that are neither blank nor comment alone
-	Functions  []int  // lines of each, ascending
-	CalledOnce int    // functions whose name occurs once next to their declaration
-	Structs    []Size // by fields, the largest first
-	MethodSets []Size // by methods of a receiver, the largest first
-	Exported   []Size // exported names of packages, most first
-	Interfaces []Size // with more than three methods, the largest first
-	Harness    int    // lines of code of the largest harnesses, without their tests
-}
-
-// harnesses are the packages whose lines Figures.Harness counts, with those below them.
+// harnesses are the packages whose lines the figures count as lines of harness, with those
+// below them and without their tests.
 var harnesses = []string{"test/mutants", "test/labtest", "test/simtest"}
 
-// Size is the size of what a name stands for.
-type Size struct {
-	Name string
-	N    int
-}
-
-// Measure takes the figures of a tree.
-func Measure(tree *Tree) Figures {
-	m := measure{tree: tree, methods: make(map[string]int), exported: make(map[string]int), mentions: make(map[string]int)}
-	for _, file := range tree.Files {
-		if ships(file) {
-			m.file(file)
-		}
-		if !file.Test() && slices.ContainsFunc(harnesses, func(h string) bool { return within(file.Package(), h) }) {
-			m.out.Harness += codeLines(file.Source)
-		}
-	}
-	for _, name := range m.declared {
-		if m.mentions[name] == 2 { // its declaration, and one call
-			m.out.CalledOnce++
-		}
-	}
-	slices.Sort(m.out.Functions)
-	m.out.MethodSets, m.out.Exported = sizes(m.methods), sizes(m.exported)
-	largestFirst(m.out.Structs)
-	largestFirst(m.out.Interfaces)
-	return m.out
-}
-
-// ships reports whether a file is the product's: written by hand, no test, and outside
-// test, where the harnesses are.
-func ships(file *File) bool {
-	return !file.Test() && !file.Generated() && !within(file.Package(), "test")
-}
-
-// measure gathers the figures.
+// measure is what the figures of a tree are made of: the code that ships.
 type measure struct {
-	tree     *Tree
-	out      Figures
-	methods  map[string]int // by package and receiver
-	exported map[string]int // by package
-	declared []string       // names of functions and methods
-	mentions map[string]int // of a name, anywhere
+	lines, harness, assets int
+	functions              []int // lines of each, ascending
+	calledOnce             int   // functions whose name occurs once next to their declaration
+
+	// By names: fields of structs, methods of receivers, of interfaces, exported names and files of packages.
+	structs, methods, interfaces, exported, files map[string]int
 }
 
-func (m *measure) file(file *File) {
+// measured takes the measure of a tree.
+func measured(tree *Tree) measure {
+	m := measure{structs: make(map[string]int), methods: make(map[string]int), interfaces: make(map[string]int),
+		exported: make(map[string]int), files: make(map[string]int)}
+	mentions := make(map[string]int)
+	for _, file := range tree.Files {
+		if !file.test() && slices.ContainsFunc(harnesses, func(h string) bool { return within(file.Package(), h) }) {
+			m.harness += codeLines(file.Source)
+		}
+		if file.written() {
+			m.files[file.Package()]++
+		}
+		if !file.ships() {
+			continue
+		}
+		m.lines += codeLines(file.Source)
+		ast.Inspect(file.Syntax, func(n ast.Node) bool {
+			if name, ok := n.(*ast.Ident); ok {
+				mentions[name.Name]++
+			}
+			return true
+		})
+		m.declarations(file)
+	}
+	for _, file := range tree.Files {
+		for fn := range file.funcs() {
+			if file.ships() && mentions[fn.Name.Name] == 2 { // its declaration, and one call
+				m.calledOnce++
+			}
+		}
+	}
+	slices.Sort(m.functions)
+	for name, file := range tree.texts {
+		if ext := path.Ext(name); (ext == ".js" || ext == ".css") && !within(name, "test") {
+			m.assets += assetLines(file.Source)
+		}
+	}
+	return m
+}
+
+// declarations takes the measure of what a file declares.
+func (m *measure) declarations(file *File) {
 	pkg := file.Package()
-	m.out.Lines += codeLines(file.Source)
-	ast.Inspect(file.Syntax, func(n ast.Node) bool {
-		if name, ok := n.(*ast.Ident); ok {
-			m.mentions[name.Name]++
+	export := func(name *ast.Ident) {
+		if name.IsExported() {
+			m.exported[pkg]++
 		}
-		return true
-	})
+	}
+	for fn := range file.funcs() {
+		m.functions = append(m.functions, file.line(fn.End())-file.line(fn.Pos())+1)
+		export(fn.Name)
+		if fn.Recv != nil {
+			m.methods[pkg+"."+receiver(file, fn)]++
+		}
+	}
 	for _, decl := range file.Syntax.Decls {
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			m.function(pkg, d)
-		case *ast.GenDecl:
-			m.declaration(pkg, d)
+		group, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
 		}
-	}
-}
-
-func (m *measure) function(pkg string, d *ast.FuncDecl) {
-	m.out.Functions = append(m.out.Functions, m.tree.Line(d.End())-m.tree.Line(d.Pos())+1)
-	m.declared = append(m.declared, d.Name.Name)
-	if d.Recv != nil {
-		m.methods[pkg+"."+strings.TrimPrefix(receiverName(d), "*")]++
-	}
-	if d.Name.IsExported() {
-		m.exported[pkg]++
-	}
-}
-
-func (m *measure) declaration(pkg string, d *ast.GenDecl) {
-	for _, spec := range d.Specs {
-		switch s := spec.(type) {
-		case *ast.ValueSpec:
-			for _, name := range s.Names {
-				if name.IsExported() {
-					m.exported[pkg]++
+		for _, spec := range group.Specs {
+			switch s := spec.(type) {
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					export(name)
 				}
-			}
-		case *ast.TypeSpec:
-			if s.Name.IsExported() {
-				m.exported[pkg]++
-			}
-			switch t := s.Type.(type) {
-			case *ast.StructType:
-				m.out.Structs = append(m.out.Structs, Size{pkg + "." + s.Name.Name, t.Fields.NumFields()})
-			case *ast.InterfaceType:
-				if n := t.Methods.NumFields(); n > 3 {
-					m.out.Interfaces = append(m.out.Interfaces, Size{pkg + "." + s.Name.Name, n})
+			case *ast.TypeSpec:
+				export(s.Name)
+				switch t := s.Type.(type) {
+				case *ast.StructType:
+					m.structs[pkg+"."+s.Name.Name] = t.Fields.NumFields()
+				case *ast.InterfaceType:
+					m.interfaces[pkg+"."+s.Name.Name] = t.Methods.NumFields()
 				}
 			}
 		}
 	}
 }
 
-func sizes(counts map[string]int) (out []Size) {
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		out = append(out, Size{name, counts[name]})
-	}
-	largestFirst(out)
-	return out
-}
-
-func largestFirst(all []Size) {
-	slices.SortStableFunc(all, func(a, b Size) int { return cmp.Compare(b.N, a.N) })
-}
-
-// Write prints the figures, the longest lists up to their fifth entry.
-func (f Figures) Write(w io.Writer) error {
-	at := func(share float64) int {
-		if len(f.Functions) == 0 {
+// Figures tells how large the code that ships is and how it is cut: Go outside test,
+// whether in a peer, in another program of the packages or in what builds these. Tests and
+// generated files do not count.
+func Figures(tree *Tree) string {
+	m, folders := measured(tree), arrows(tree)
+	lines := func(share float64) int {
+		if len(m.functions) == 0 {
 			return 0
 		}
-		return f.Functions[min(int(share*float64(len(f.Functions))), len(f.Functions)-1)]
+		return m.functions[min(int(share*float64(len(m.functions))), len(m.functions)-1)]
 	}
+	circles := 0
+	for _, floor := range floors(folders) { // order-free: a count
+		if floor == len(folders) {
+			circles++
+		}
+	}
+	interfaces := over(m.interfaces, maxInterface)
+	structs, methods := over(m.structs, maxFields), over(m.methods, maxMethods)
 	var b strings.Builder
-	fmt.Fprintf(&b, "lines of code            %d\n", f.Lines)
-	fmt.Fprintf(&b, "functions                %d, of %d lines (median), %d (p90), %d (longest)\n", len(f.Functions),
-		at(0.5), at(0.9), at(1))
-	fmt.Fprintf(&b, "called once              %.0f %%\n", 100*float64(f.CalledOnce)/float64(max(len(f.Functions), 1)))
-	fmt.Fprintf(&b, "interfaces over three    %d%s\n", len(f.Interfaces), first(f.Interfaces))
-	fmt.Fprintf(&b, "structs over 15 fields   %d%s\n", over(f.Structs, 15), first(f.Structs))
-	fmt.Fprintf(&b, "types over 30 methods    %d%s\n", over(f.MethodSets, 30), first(f.MethodSets))
-	fmt.Fprintf(&b, "exported names           %s\n", strings.TrimPrefix(first(f.Exported), "; "))
-	fmt.Fprintf(&b, "lines of harness         %d in %s\n", f.Harness, strings.Join(harnesses, ", "))
-	_, err := io.WriteString(w, b.String())
-	return err
+	for _, row := range []struct{ name, figure string }{
+		{"folders at the top", fmt.Sprint(len(tree.Folders))},
+		{"arrows between them", fmt.Sprintf("%d, circles reached from %d folders", count(folders), circles)},
+		{"lines of code", fmt.Sprint(m.lines)},
+		{"functions", fmt.Sprintf("%d, of %d lines (median), %d (p90), %d (longest)", len(m.functions),
+			lines(0.5), lines(0.9), lines(1))},
+		{"called once", fmt.Sprintf("%.0f %%", 100*float64(m.calledOnce)/float64(max(len(m.functions), 1)))},
+		{"interfaces over three", fmt.Sprintf("%d; %s", len(interfaces), largest(interfaces))},
+		{"structs over 15 fields", fmt.Sprintf("%d; %s", len(structs), largest(m.structs))},
+		{"types over 30 methods", fmt.Sprintf("%d; %s", len(methods), largest(m.methods))},
+		{"exported names", largest(m.exported)},
+		{"lines of harness", fmt.Sprintf("%d in %s", m.harness, strings.Join(harnesses, ", "))},
+		{"lines of JS and CSS", fmt.Sprint(m.assets)},
+	} {
+		fmt.Fprintf(&b, "%-24s %s\n", row.name, row.figure)
+	}
+	return b.String()
 }
 
-// over counts what is larger than a bound.
-func over(all []Size, bound int) (n int) {
-	for _, s := range all {
-		if s.N > bound {
-			n++
+// over returns what is larger than a bound.
+func over(sizes map[string]int, bound int) map[string]int {
+	sizes = maps.Clone(sizes)
+	maps.DeleteFunc(sizes, func(_ string, n int) bool { return n <= bound })
+	return sizes
+}
+
+// largest lists the five largest, those of one size in the order of folders.
+func largest(sizes map[string]int) string {
+	path := func(name string) string { return strings.ToLower(strings.ReplaceAll(name, ".", "/")) }
+	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), cmp.Compare(path(a), path(b)))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, sizes[name])
+	}
+	return strings.Join(names[:min(len(names), 5)], ", ")
+}
+
+// assetLines counts the lines of a script or style as lines of code are counted: those
+// that are neither blank nor comment alone.
+func assetLines(source string) (lines int) {
+	comment := false
+	for line := range strings.Lines(source) {
+		line = strings.TrimSpace(line)
+		comment = comment || strings.HasPrefix(line, "/*")
+		if !comment && line != "" && !strings.HasPrefix(line, "//") {
+			lines++
 		}
+		comment = comment && !strings.HasSuffix(line, "*/")
+	}
+	return lines
+}
+
+// arrows returns, by folder at the top, the folders that packages in it import, tests not
+// counted.
+func arrows(tree *Tree) map[string]map[string]bool {
+	arrows := make(map[string]map[string]bool)
+	for _, file := range tree.Files {
+		from := top(file.Package())
+		if file.test() || from == "." {
+			continue
+		}
+		if arrows[from] == nil {
+			arrows[from] = make(map[string]bool)
+		}
+		for _, spec := range file.Syntax.Imports {
+			if target, ours := housePackage(importPath(spec)); ours && top(target) != from && target != "." {
+				arrows[from][top(target)] = true
+			}
+		}
+	}
+	return arrows
+}
+
+// top returns the folder at the top that a package is in.
+func top(pkg string) string {
+	folder, _, _ := strings.Cut(path.Clean(pkg), "/")
+	return folder
+}
+
+// count returns how many arrows there are.
+func count(arrows map[string]map[string]bool) (n int) {
+	for _, to := range arrows { // order-free: a sum
+		n += len(to)
 	}
 	return n
 }
 
-// first lists the largest.
-func first(all []Size) (text string) {
-	for i, s := range all[:min(len(all), 5)] {
-		sep := "; "
-		if i > 0 {
-			sep = ", "
+// floors puts each folder one floor above the highest that it imports. One that is in a
+// circle, or above one, ends on the floor whose number is that of the folders.
+func floors(arrows map[string]map[string]bool) map[string]int {
+	floors := make(map[string]int)
+	for range arrows { // the longest way has a step for each folder
+		for name, imported := range arrows { // order-free: until each has its floor
+			for to := range imported {
+				floors[name] = max(floors[name], min(floors[to]+1, len(arrows)))
+			}
 		}
-		text += fmt.Sprintf("%s%s %d", sep, s.Name, s.N)
 	}
-	return text
+	return floors
 }

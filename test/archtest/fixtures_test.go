@@ -1,84 +1,62 @@
 package archtest
 
-const ours = Module + "/"
+import "strings"
 
-var importFixtures = []fixture{
-	{"down", "imports", "api/x.go", importing(ours + "raftstore"), nil},
-	{"right on the line", "imports", "raftstore/leader/x.go", importing(ours + "cluster"), nil},
-	{"future package", "imports", "failover/x.go", importing(ours + "firewall"), nil},
-	{"main to cli", "imports", "x.go", importing(ours + "cli"), nil},
-	{"child to parent", "imports", "firewall/nftables/x.go", importing(ours + "firewall"), nil},
-	{"child downward", "imports", "firewall/nftables/x.go", importing(ours + "config"), nil},
-	{"parent to its part", "imports", "fsm/x.go", importing(ours + "fsm/fencing"), nil},
-	{"to a folder with a place of its own", "imports", "api/x.go", importing(ours + "api/events"), nil},
-	{"past an exception", "imports", "haconfig/x.go", importing(ours + "raftstore/leader"), nil},
-	{"client of a client", "imports", "client/lease/x.go", importing(ours + "client"), nil},
-	{"child to a part of its parent", "imports", "inspector/hooks/x.go", importing(ours + "inspector/lldp"), nil},
-	{"external test of itself", "imports", "fsm/x_test.go", importing(ours + "fsm"), nil},
-	{"harness takes anything", "imports", "test/labtest/x.go", importing(ours + "app"), nil},
-	{"other modules", "imports", "fsm/x.go", importing("github.com/trivet-ha/trivetlike/cli"), nil},
+// importRows are files with what they may import and what they may not.
+var importRows = []struct{ rule, file, may, mayNot string }{
+	// Down, to the right on a line, to a folder with a place of its own; not up, nor to the left.
+	{"imports", "api/x.go", "~raftstore ~api/events", ""},
+	{"imports", "raftstore/leader/x.go", "~cluster", ""},
+	{"imports", "raftstore/x.go", "", "~raftstore/leader"},
+	{"imports", "config/x.go", "", "~fsm"},
+	{"imports", "api/events/x.go", "", "~api"},
+	// What exceptions narrow, and past them.
+	{"imports", "x.go", "~cli", "~app"},
+	{"imports", "cli/x.go", "", "~raftstore"},
+	{"imports", "haconfig/x.go", "~raftstore/leader", "~raftstore"},
+	{"imports", "client/lease/x.go", "~client", "~internal/logs"},
+	// Children, parts, siblings.
+	{"imports", "firewall/x.go", "", "~firewall/nftables"},
+	{"imports", "firewall/nftables/x.go", "~firewall ~config", "~firewall/dnsmasq ~raftstore/leader ~raftstore"},
+	{"imports", "fsm/x.go", "~fsm/fencing github.com/trivet-ha/trivetlike/cli", ""},
+	{"imports", "fsm/fencing/x.go", "", "~fsm"},
+	{"imports", "inspector/hooks/x.go", "~inspector/lldp", ""},
+	// Tests and harnesses.
+	{"imports", "fsm/x_test.go", "~fsm", "~raftstore"},
+	{"imports", "test/labtest/x.go", "~app", ""},
 
-	{"up", "imports", "raftstore/x.go", importing(ours + "raftstore/leader"), []int{3}},
-	{"up in a test", "imports", "fsm/x_test.go", importing(ours + "raftstore"), []int{3}},
-	{"left on the line", "imports", "config/x.go", importing(ours + "fsm"), []int{3}},
-	{"main past cli", "imports", "x.go", importing(ours + "app"), []int{3}},
-	{"cli past app", "imports", "cli/x.go", importing(ours + "raftstore"), []int{3}},
-	{"parent to child", "imports", "firewall/x.go", importing(ours + "firewall/nftables"), []int{3}},
-	{"sibling", "imports", "firewall/dnsmasq/x.go", importing(ours + "firewall/nftables"), []int{3}},
-	{"child left on the line", "imports", "firewall/nftables/x.go", importing(ours + "raftstore/leader"), []int{3}},
-	{"effect to raft", "imports", "firewall/nftables/x.go", importing(ours + "raftstore"), []int{3}},
-	{"back from a folder with a place of its own", "imports", "api/events/x.go", importing(ours + "api"), []int{3}},
-	{"part to parent", "imports", "fsm/fencing/x.go", importing(ours + "fsm"), []int{3}},
-	{"client to the house", "imports", "client/lease/x.go", importing(ours + "internal/logs"), []int{3}},
-	{"no place", "imports", "util/x.go", "package util\n", []int{1}},
-
-	{"raftstore", "raft", "raftstore/x.go", importing("github.com/hashicorp/raft"), nil},
-	{"simtest", "raft", "test/simtest/x_test.go", importing("github.com/hashicorp/raft"), nil},
-	{"memberlist is no raft", "raft", "cluster/x.go", importing("github.com/hashicorp/memberlist"), nil},
-	{"app", "raft", "app/x.go", importing("github.com/hashicorp/raft"), []int{3}},
-	{"leader", "raft", "raftstore/leader/x.go", importing("github.com/hashicorp/raft"), []int{3}},
-	{"boltdb in a test", "raft", "app/x_test.go", importing("github.com/hashicorp/raft-boltdb/v2"), []int{3}},
-	{"other harness", "raft", "test/labtest/x.go", importing("github.com/hashicorp/raft"), []int{3}},
-
-	{"raft", "raftguard", "raftstore/raftguard/x.go", importing("github.com/hashicorp/raft"), nil},
-	{"standard library", "raftguard", "raftstore/raftguard/wal/x.go", importing("crypto/hmac"), nil},
-	{"house", "raftguard", "raftstore/raftguard/x.go", importing(ours + "internal/logs"), []int{3}},
-	{"harness in a test", "raftguard", "raftstore/raftguard/wal/x_test.go", importing(ours + "test/testwait"), []int{3}},
-	{"another module", "raftguard", "raftstore/raftguard/x.go", importing("golang.org/x/sys/unix"), []int{3}},
-	{"another package", "raftguard", "raftstore/host/x.go", importing("golang.org/x/sys/unix"), nil},
-
-	{"reader", "drivers", "cli/trivet-import/inspectordb/x.go", importing("modernc.org/sqlite"), nil},
-	{"trivet-import", "drivers", "cli/trivet-import/importer/x.go", importing(ours + "cli/trivet-import/inspectordb"),
-		nil},
-	{"test", "drivers", "cli/x_test.go", importing("modernc.org/sqlite"), nil},
-	{"cli to a driver", "drivers", "cli/data/x.go", importing("github.com/jackc/pgx/v5"), []int{3}},
-	{"cli to the reader", "drivers", "cli/data/x.go", importing(ours + "cli/trivet-import/inspectordb"), []int{3}},
-	{"cli to the importer", "drivers", "cli/x.go", importing(ours + "cli/trivet-import/importer"), []int{3}},
-	{"trivet-import to a driver", "drivers", "cli/trivet-import/x.go", importing("database/sql"), []int{3}},
-
-	{"test", "templates", "api/web/x_test.go", importing("text/template"), nil},
-	{"harness", "templates", "packaging/x.go", importing("text/template"), nil},
-	{"text", "templates", "cli/x.go", importing("text/template"), []int{3}},
-	{"page", "templates", "api/web/x.go", importing("html/template"), []int{3}},
-
-	{"test", "harness", "raftstore/leader/x_test.go", importing(ours + "test/simtest"), nil},
-	{"other harness", "harness", "test/labtest/x.go", importing(ours + "test/simtest"), nil},
-	{"product", "harness", "raftstore/leader/x.go", importing(ours + "test/simtest"), []int{3}},
-	{"product to simulator", "harness", "app/x.go", importing(ours + "test/sandbox/simironic"), []int{3}},
-	{"product to lab", "harness", "cli/x.go", importing(ours + "test/labtest"), []int{3}},
+	{"bans", "raftstore/x.go", "github.com/hashicorp/raft", "~test/simtest"},
+	{"bans", "raftstore/leader/x.go", "", "github.com/hashicorp/raft ~test/simtest"},
+	{"bans", "raftstore/leader/x_test.go", "~test/simtest", ""},
+	{"bans", "raftstore/raftguard/x.go", "github.com/hashicorp/raft go.etcd.io/bbolt crypto/hmac",
+		"~internal/logs golang.org/x/sys/unix github.com/hashicorp/memberlist"},
+	{"bans", "raftstore/raftguard/wal/x_test.go", "", "~test/testwait"},
+	{"bans", "raftstore/host/x.go", "golang.org/x/sys/unix", ""},
+	{"bans", "test/simtest/x_test.go", "github.com/hashicorp/raft", ""},
+	{"bans", "test/labtest/x.go", "~test/simtest modernc.org/sqlite", "github.com/hashicorp/raft"},
+	{"bans", "app/x.go", "", "github.com/hashicorp/raft ~test/sandbox/simironic ~packaging"},
+	{"bans", "app/x_test.go", "text/template", "github.com/hashicorp/raft-boltdb/v2"},
+	{"bans", "cluster/x.go", "github.com/hashicorp/memberlist", ""},
+	{"bans", "cli/trivet-import/inspectordb/x.go", "modernc.org/sqlite", ""},
+	{"bans", "cli/trivet-import/importer/x.go", "~cli/trivet-import/inspectordb", ""},
+	{"bans", "cli/trivet-import/x.go", "", "database/sql"},
+	{"bans", "cli/x_test.go", "modernc.org/sqlite", ""},
+	{"bans", "cli/x.go", "",
+		"github.com/jackc/pgx/v5 ~cli/trivet-import/inspectordb ~cli/trivet-import/importer text/template ~test/labtest"},
+	{"bans", "api/web/x.go", "html/template/x", "html/template"},
+	{"bans", "packaging/x.go", "text/template", ""},
+	{"bans", "fsm/x.go", "path time", "crypto/rand log log/slog math/rand net net/http os sync sync/atomic context"},
+	{"bans", "fsm/table/x.go", "", "os"},
+	{"bans", "fsm/x_test.go", "os", ""},
+	{"bans", "config/x.go", "os", "math/rand/v2"},
+	{"bans", "cluster/pki/x.go", "crypto/x509", "crypto/rand os"},
 }
 
-var textFixtures = []fixture{
-	{"resolves", "citation", "fsm/x.go", `// Package fsm is a function: docs/design.md#time, DESIGN.md, raftstore/DESIGN.md.
-package fsm
-`, nil},
-	{"leads nowhere", "citation", "fsm/x.go", "// Package fsm is a function (docs/design" + `.md#nothing).
-package fsm
+// fixtures are small sources, in whose lines that end in flagged a rule must find fault.
+var fixtures = []struct{ rule, file, source string }{
+	{"imports", "util/x.go", "package util //!"},
 
-// A is of docs/nothing` + `.md.
-const b = "see docs/pxe` + `.md#nothing"
-`, []int{1, 4, 5}},
-	{"documented", "doc", "fsm/x.go", `// Package fsm is a function.
+	{"doc", "fsm/x.go", `// Package fsm is a function.
 package fsm
 
 // A is one.
@@ -100,51 +78,39 @@ const (
 var (
 	Blue = 1 // the sky
 	grey = 2
-)
-`, nil},
-	{"bare", "doc", "fsm/x.go", `package fsm
+)`},
+	{"doc", "fsm/x.go", `package fsm //!
 
-type A int
+type A int //!
 
-func (*A) B() {}
+func (*A) B() {} //!
 
-func C() {}
+func C() {} //!
 
-const D = 1
+const D = 1 //!
 
 var (
-	E, f = 1, 2
+	E, f = 1, 2 //!
 	//
-	G = 3
+	G = 3 //!
 )
 
 // A group of types.
 type (
-	H int
+	H int //!
 	// I is one.
 	I[T any] int
 )
 
-func (I[T]) J() {}
-`, []int{1, 3, 5, 7, 9, 12, 14, 19, 24}},
-	{"tests need none", "doc", "fsm/x_test.go", "package fsm\n\nfunc Helper() {}\n", nil},
-	{"generated needs none", "doc", "fsm/x.go",
-		"// Code generated by hand. DO NOT EDIT.\n\npackage fsm\n\nfunc Helper() {}\n", nil},
+func (I[T]) J() {} //!`},
+	{"doc", "fsm/x_test.go", "package fsm\n\nfunc Helper() {}"},
+	{"doc", "fsm/x.go", "// Code generated by hand. DO NOT EDIT.\n\npackage fsm\n\nfunc Helper() {}"},
 
-	{"method", "init", "fsm/x.go", "package fsm\n\ntype a int\n\nfunc (a) init() {}\n", nil},
-	{"function", "init", "fsm/x.go", "package fsm\n\nfunc init() {}\n", []int{3}},
+	{"init", "fsm/x.go", "type a int\n\nfunc (a) init() {}"},
+	{"init", "fsm/x.go", "func init() {} //!"},
 
-	{"handed in", "global", "app/x.go", `package app
-
-import (
-	"errors"
-	"log/slog"
-	"time"
-)
-
-var errGone = errors.New("gone")
-
-var grace = 2 * time.Second
+	{"global", "app/x.go", `
+var errGone, grace = errors.New("gone"), 2 * time.Second
 
 var names = map[string]int{"a": 1}
 
@@ -155,237 +121,55 @@ var _ interface{ Info(string, ...any) } = (*slog.Logger)(nil)
 func count(grace int) {
 	names := map[string]int{}
 	names["b"]++
-	_ = names
 	grace = 3
 	local := grace
 	local++
-}
-`, nil},
-	{"kept", "global", "app/x.go", `package app
-
-import (
-	"log/slog"
-	"math/rand/v2"
-	"sync"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
+	for _, clock = range names {
+		clock = nil
+	}
+}`},
+	{"global", "app/x.go", `
+var log = slog.Default() //!
+var logger *slog.Logger //!
+var started = time.Now() //!
+var now = time.Now //!
+var dice *rand.Rand //!
+var total = prometheus.NewCounter(prometheus.CounterOpts{}) //!
+var pool = struct{ p sync.Pool }{} //!`},
+	{"global", "app/x.go", `
+var (
+	count int
+	names = map[string]int{}
+	state struct{ n [3]int }
 )
-
-var log = slog.Default()
-
-var logger *slog.Logger
-
-var started = time.Now()
-
-var now = time.Now
-
-var dice *rand.Rand
-
-var total = prometheus.NewCounter(prometheus.CounterOpts{})
-
-var once sync.Once
-
-var pool = struct{ p sync.Pool }{}
-`, []int{12, 14, 16, 18, 20, 22, 24, 26}},
-	{"changed", "global", "app/x.go", `package app
-
-var count int
-
-var names = map[string]int{}
-
-var state struct{ n [3]int }
 
 func change() {
-	count++
-	names["a"] = 1
-	state.n[0] += 2
-	func() { (count) = 3 }()
-}
-`, []int{10, 11, 12, 13}},
+	count++ //!
+	names["a"] = 1 //!
+	state.n[0] += 2 //!
+	func() { (count) = 3 }() //!
+}`},
 
-	{"keys of the log", "logkeys", "app/x.go", `package app
-
-import (
-	"context"
-	"log/slog"
-)
-
-func say(ctx context.Context, log *slog.Logger, o struct{ Logger *slog.Logger }, key string) {
-	log.Warn("a", "again in", 1)
-	log.Warn("a", "err", 1, "error", 2)
-	o.Logger.With("Peer", "h1").InfoContext(ctx, "a", "why", 1)
-	log.Info("a", key, 1)
-	log.Info("a", slog.String("again-in", ""))
-	log.With("part", "p", "x", 1).Debug("a")
-}
-`, []int{9, 10, 11, 12, 13, 14}},
-	{"documented keys", "logkeys", "app/x.go", `package app
-
-import (
-	"context"
-	"log/slog"
-	"net/http"
-)
-
-func say(ctx context.Context, log *slog.Logger, w http.ResponseWriter, keys []any) {
-	log.Warn("a "+w.Header().Get("b"), "err", 1, "retry_in", 2)
-	log.InfoContext(ctx, "a", who(), "peer", "h1")
-	log.With(keys...).Error("a", slog.Int("repeated", 2))
-	http.Error(w, "Why", 500)
-}
-
-func who() slog.Attr { return slog.String("peer", "h1") }
-`, nil},
-	{"bubble", "sleep", "app/x_test.go", `package app
-
-import (
-	"testing"
-	"testing/synctest"
-	"time"
-)
-
-func TestA(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Hour)
-	})
-}
-
-// settle waits; it is called in a bubble only.
-func settle() { time.Sleep(time.Second) }
-
-func other() {
-	time.Sleep(time.Second) // in a bubble
-}
-`, nil},
-	{"wrapper and helpers", "sleep", "app/x_test.go", `package app
-
-import (
-	"testing"
-	"testing/synctest"
-	"time"
-)
-
-func simulate(t *testing.T, body func()) {
-	synctest.Test(t, func(t *testing.T) { body() })
-}
-
-func TestA(t *testing.T) {
-	simulate(t, func() { time.Sleep(time.Hour); until() })
-	simulate(t, wait)
-}
-
-func until() { wait() }
-
-func wait() { time.Sleep(time.Hour) }
-`, nil},
-	{"helper also in real time", "sleep", "app/x_test.go", `package app
-
-import (
-	"testing"
-	"testing/synctest"
-	"time"
-)
-
-func TestA(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { until() })
-	until()
-}
-
-func until() { wait() }
-
-func wait() { time.Sleep(time.Hour) }
-
-func unused() { time.Sleep(time.Hour) }
-`, []int{16, 18}},
-	{"real", "sleep", "app/x_test.go", `package app
-
-import (
-	"testing"
-	"testing/synctest"
-	"time"
-)
-
-func TestA(t *testing.T) {
-	time.Sleep(time.Millisecond)
-	synctest.Test(t, func(t *testing.T) {})
-	go func() { time.Sleep(time.Hour) }()
-}
-`, []int{10, 12}},
-	{"by another name", "sleep", "app/x_test.go", `package app
-
-import (
-	"testing"
-	"time"
-)
-
-func TestA(t *testing.T) {
-	<-time.After(time.Millisecond)
-	select {
-	case <-time.After(time.Second):
-	case <-t.Context().Done():
-	}
-	for range time.Tick(time.Second) {
-	}
-}
-`, []int{9, 11, 14}},
-	{"no test", "sleep", "app/x.go", "package app\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n", nil},
-	{"harness", "sleep", "test/labtest/x.go", "package labtest\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n",
-		[]int{5}},
-	{"all in a bubble", "sleep", "test/simtest/x.go",
-		"package simtest\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n", nil},
-	{"owns the waits", "sleep", waitPackage + "/x.go",
-		"package testwait\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n", nil},
-}
-
-var purityFixtures = []fixture{
-	{"values", "pure", "fsm/x.go", `package fsm
-
-import "time"
-
-func f(at time.Time, d time.Duration) time.Time { return at.Add(d * time.Second) }
-`, nil},
-	{"tests may", "pure", "fsm/x_test.go", "package fsm\n\nimport _ \"os\"\n", nil},
-	{"other packages may", "pure", "app/x.go", "package app\n\nimport _ \"os\"\n", nil},
-	{"config reads files", "pure", "config/x.go", "package config\n\nimport _ \"os\"\n", nil},
-	{"impure imports", "pure", "fsm/x.go", `package fsm
-
-import (
-	_ "crypto/rand"
-	_ "log"
-	_ "log/slog"
-	_ "math/rand"
-	_ "net"
-	_ "os"
-	_ "sync"
-	_ "sync/atomic"
-)
-`, []int{4, 5, 6, 7, 8, 9, 10, 11}},
-	{"clock and goroutines", "pure", "fsm/x.go", `package fsm
-
-import "time"
-
+	{"pure", "fsm/x.go", "func f(at time.Time, d time.Duration) time.Time { return at.Add(d * time.Second) }"},
+	{"pure", "fsm/x_test.go", "var at = time.Now()"},
+	{"pure", "app/x.go", "var at = time.Now()"},
+	{"pure", "fsm/table/x.go", `
 func f() {
-	time.Now()
-	time.Since(time.Time{})
-	<-time.After(1)
-	time.Tick(1)
-	go f()
-	select {}
-	c := make(chan int)
-	c <- 1
-	g(time.Now)
-}
-`, []int{6, 7, 8, 8, 9, 10, 11, 12, 13, 14}},
-	{"randomness is handed in", "pure", "cluster/pki/x.go", "package pki\n\nimport _ \"crypto/rand\"\n", []int{3}},
-	{"children too", "pure", "fsm/table/x.go", "package table\n\nimport _ \"os\"\n", []int{3}},
+	time.Now() //!
+	time.Since(time.Time{}) //!
+	<-time.After(1) //!
+	time.Tick(1) //!
+	go f() //!
+	select {} //!
+	c := make(chan int) //!
+	c <- 1 //!
+	<-c //!
+	g(time.Now) //!
+}`},
 
-	{"sorted or excused", "maporder", "fsm/x.go", `package fsm
+	{"maporder", "fsm/x.go", `package fsm
 
-import (
-	"maps"
-	"slices"
-)
+import ("maps"; "slices")
 
 func f(m map[string]int, s []int) (total int) {
 	for range s {
@@ -401,41 +185,273 @@ func f(m map[string]int, s []int) (total int) {
 		total += n
 	}
 	return total
-}
-`, nil},
-	{"in map order", "maporder", "fsm/x.go", `package fsm
+}`},
+	{"maporder", "fsm/x.go", `package fsm
 
 import "maps"
 
 type table map[string]int
 
 func f(m table) (keys []string) {
-	for k := range m {
+	for k := range m { //!
 		keys = append(keys, k)
 	}
-	for k := range maps.Keys(m) {
+	for k := range maps.Keys(m) { //!
 		keys = append(keys, k)
 	}
-	for k := range m { // order-free:
+	// order-free:
+	for k := range m { //!
 		keys = append(keys, k)
 	}
 	return keys
 }
 
 func g[M ~map[K]V, K comparable, V any](m M) (keys []K) {
-	for k := range m {
+	for k := range m { //!
 		keys = append(keys, k)
 	}
 	return keys
+}`},
+	{"maporder", "fsm/x.go", "package fsm //!\n\nvar x undefined"},
+
+	{"class", "app/x.go", "var mux = http.NewServeMux() //!\n\nvar s = http.Server{Handler: mux} //!"},
+	{"class", "api/x.go", "var e = echo.New() //!"},
+	{"class", "cluster/routes.go", "var mux = http.NewServeMux()"},
+	{"class", "app/x.go", "var c = http.Client{}"},
+
+	{"filesize", "app/x.go", "package app\n" + strings.Repeat("\n", maxFileLines-1)},
+	{"filesize", "app/x_test.go", "package app //!\n" + strings.Repeat("\n", maxFileLines)},
+	{"filesize", "app/x.go",
+		"// Code generated by x. DO NOT EDIT.\npackage app\n" + strings.Repeat("\n", maxFileLines)},
+	{"filesize", architecture, " //!\n" + strings.Repeat("\n", maxPageLines)},
+
+	{"funcsize", "app/x.go", "func f() {\n" + strings.Repeat("\n", maxFuncLines-2) + "}"},
+	{"funcsize", "app/x.go", "// f does.\nfunc f() { //!\n" + strings.Repeat("\n", maxFuncLines-1) + "}"},
+	{"funcsize", "app/x.go", "func f() {\n\tt := []int{\n" + strings.Repeat("\t\t1, 2,\n", maxFuncLines) + "\t}\n}"},
+
+	{"columns", "app/x.go", "package app\n\n// " + strings.Repeat("ä", maxColumns-3)},
+	{"columns", "app/x.go", "package app\n\nvar a = f(\"" + strings.Repeat("a", maxColumns) + "\", b)"},
+	{"columns", "app/x.go", "package app\n\nvar a = `\n" + strings.Repeat("a", maxColumns+1) + "\n`"},
+	{"columns", "app/x_test.go", "package app\n\n// " + strings.Repeat("a", maxColumns) + flagged +
+		"\nvar a = f(b, \"" + strings.Repeat("a", maxColumns) + "\") //!\nvar b, c = " +
+		strings.Repeat("d + ", maxColumns/4) + "e, \"\" //!"},
+	{"columns", readme, strings.Repeat("a", maxPageColumns) + "\n" + strings.Repeat("a", maxPageColumns+1) + flagged},
+
+	{"logkeys", "app/x.go", `
+func say(ctx context.Context, log *slog.Logger, o struct{ Logger *slog.Logger }, key string) {
+	log.Warn("a", "again in", 1) //!
+	log.Warn("a", "err", 1, "error", 2) //!
+	o.Logger.With("Peer", "h1").InfoContext(ctx, "a", "why", 1) //!
+	log.Info("a", key, 1) //!
+	log.Info("a", slog.String("again-in", "")) //!
+	log.With("part", "p", "x", 1).Debug("a") //!
+}`},
+	{"logkeys", "app/x.go", `
+func say(ctx context.Context, log *slog.Logger, w http.ResponseWriter, keys []any) {
+	log.Warn("a "+w.Header().Get("b"), "err", 1, "retry_in", 2)
+	log.InfoContext(ctx, "a", who(), "peer", "h1")
+	log.With(keys...).Error("a", slog.Int("retry_in", 2))
+	http.Error(w, "Why", 500)
 }
-`, []int{8, 11, 14, 21}},
-	{"does not compile", "maporder", "fsm/x.go", "package fsm\n\nvar x undefined\n", []int{1}},
-	{"a server", "class", "app/x.go",
-		"package app\n\nimport \"net/http\"\n\nvar mux = http.NewServeMux()\n\nvar s = http.Server{Handler: mux}\n",
-		[]int{5, 7}},
-	{"a router", "class", "api/x.go", "package api\n\nimport \"github.com/labstack/echo/v4\"\n\nvar e = echo.New()\n",
-		[]int{5}},
-	{"with classes", "class", "cluster/routes.go",
-		"package cluster\n\nimport \"net/http\"\n\nvar mux = http.NewServeMux()\n", nil},
-	{"a client", "class", "app/x.go", "package app\n\nimport \"net/http\"\n\nvar c = http.Client{}\n", nil},
+
+func who(key string) slog.Attr { return slog.String(key, "h1") }`},
+
+	{"sleep", "app/x_test.go", `
+func TestA(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { time.Sleep(time.Hour); byNote() })
+	simulate(t, func() { until() })
+	simulate(t, wait)
+}
+
+func simulate(t *testing.T, body func()) { synctest.Test(t, func(t *testing.T) { body() }) }
+
+func until() { wait() }
+
+func wait() { time.Sleep(time.Hour) }
+
+// settle waits; it is called in a bubble only.
+func settle() { time.Sleep(time.Second) }
+
+func other() {
+	time.Sleep(time.Second) // in a bubble
+}`},
+	{"sleep", "app/x_test.go", `
+func TestA(t *testing.T) {
+	time.Sleep(time.Millisecond) //!
+	go func() { time.Sleep(time.Hour) }() //!
+	<-time.After(time.Millisecond) //!
+	for range time.Tick(time.Second) { //!
+	}
+	synctest.Test(t, func(t *testing.T) { until() })
+	until()
+}
+
+func until() { wait() }
+
+func wait() { time.Sleep(time.Hour) } //!
+
+func unused() { time.Sleep(time.Hour) } //!`},
+	{"sleep", "app/x.go", "func f() { time.Sleep(1) }"},
+	{"sleep", "test/labtest/x.go", "func f() { <-time.After(1) } //!"},
+	{"sleep", "test/simtest/x.go", "func f() { <-time.After(1) }"},
+	{"sleep", waitPackage + "/x.go", "func f() { <-time.After(1) }"},
+
+	{"hermetic", "app/x_test.go", "//go:build e2e && linux\n\npackage app\n\nvar _ = exec.Command(\"true\")"},
+	{"hermetic", "app/x_test.go",
+		"//go:build !e2e\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\") //!"},
+	{"hermetic", "app/x.go", "func run() { _ = exec.Command(\"true\") }"},
+	{"hermetic", "test/stress/x.go", "func run() { _ = exec.Command(\"true\") }"},
+	{"hermetic", "app/x_test.go", `
+func TestA(t *testing.T) {
+	_ = exec.Command("true").Run() //!
+	_ = exec.CommandContext(context.Background(), "true") //!
+	_, _ = os.StartProcess("true", nil, nil) //!
+	_, _ = syscall.ForkExec("true", nil, nil) //!
+	_, _ = exec.LookPath("true")
+	_ = exec.Command("go") // not hermetic: it has compiled the test
+}`},
+	{"hermetic", "app/x_test.go", `
+func TestA(t *testing.T) {
+	began := time.Now()
+	deadline := began.Add(time.Second)
+	if time.Since(began) > time.Second { //!
+		t.Error("late")
+	}
+	if took := time.Since(began); took.Seconds() >= 3 { //!
+		t.Error("late")
+	}
+	var all []time.Duration
+	for range 3 {
+		all = append(all, time.Now().Sub(began).Round(time.Second))
+	}
+	if max(all[0], time.Hour) < time.Minute { //!
+		t.Error("early")
+	}
+	_ = time.Now().After(deadline) //!
+	for _, took := range all {
+		func() { _ = 2*took <= time.Second }() //!
+	}
+}`},
+	{"hermetic", "app/x_test.go", `
+func TestA(t *testing.T) {
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		if time.Since(began) > time.Second {
+			t.Error("late")
+		}
+		settled(began)
+	})
+	took := time.Since(began)
+	t.Log(took, took.String() == "1s")
+	if n := entries(took); n < 3 || certificate().NotAfter.Before(began) {
+		t.Error(n)
+	}
+}
+
+func settled(began time.Time) bool { return time.Since(began) > time.Minute }`},
+	{"hermetic", "app/x_test.go", `
+func TestA(t *testing.T) {
+	const limit = time.Minute
+	_, _ = context.WithTimeout(t.Context(), 5*time.Second) //!
+	_, _ = net.DialTimeout("tcp", "", time.Minute) //!
+	var c net.Conn
+	_ = c.SetReadDeadline(time.Now().Add(testwait.Limit)) //!
+	_ = http.Client{Timeout: 1500 * time.Millisecond} //!
+	_, _ = context.WithTimeout(t.Context(), testwait.Bound(5*time.Second))
+	_, _ = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	_, _ = context.WithTimeout(t.Context(), limit)
+	_ = c.SetDeadline(time.Time{})
+	synctest.Test(t, func(t *testing.T) {
+		_, _ = context.WithTimeout(t.Context(), 5*time.Second)
+	})
+}`},
+	{"hermetic", "app/x_test.go", `
+func TestA(t *testing.T) {
+	ln, _ := net.Listen("tcp", "127.0.0.1:0")
+	address := "http://" + ln.Addr().String()
+	_ = ln.Close()
+	_, _ = http.Get(address) //!
+}
+
+func TestB(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	_, _ = http.Get(gone.URL) //!
+}
+
+func free(n int) (all []string) {
+	for range n {
+		conn, _ := net.ListenPacket("udp", "127.0.0.1:0")
+		defer conn.Close()
+		all = append(all, conn.LocalAddr().String())
+	}
+	return all //!
+}
+
+func one() (address string) {
+	ln, _ := net.ListenTCP("tcp", &net.TCPAddr{})
+	defer ln.Close()
+	address = ln.Addr().String()
+	return //!
+}
+
+func again(at string) (net.Listener, error) { return net.Listen("tcp", at) } //!
+
+func fixed() {
+	_, _ = net.Listen("tcp", "127.0.0.1:8080") //!
+	_, _ = net.ListenUDP("udp", &net.UDPAddr{Port: 53}) //!
+	_ = http.Server{Addr: ":6385"} //!
+	_ = &http.Server{Addr: "[::1]:http"} //!
+}`},
+	{"hermetic", "app/x_test.go", `
+func TestA(t *testing.T) {
+	ln, _ := net.Listen("tcp", "127.0.0.1:0")
+	defer ln.Close()
+	t.Cleanup(func() {
+		ln.Close()
+	})
+	address := ln.Addr().String()
+	_, _ = http.Get(address)
+	server := httptest.NewServer(nil)
+	resp, err := http.Get(server.URL)
+	server.Close()
+	if err != nil {
+		t.Fatal(resp)
+	}
+	server = httptest.NewTLSServer(nil)
+	_, _ = http.Get(server.URL)
+	_, _ = net.Listen("unix", address)
+	_ = http.Server{Addr: "127.0.0.1:0"}
+}
+
+func serve() string {
+	ln, _ := net.Listen("tcp", "127.0.0.1:0")
+	go func() { _ = ln.Close() }()
+	return ln.Addr().String()
+}`},
+
+	{"citation", "fsm/x.go", "// Package fsm is a function: docs/time.md#the-clock.\npackage fsm"},
+	{"citation", "fsm/x.go", "package fsm\n\n// A is of docs/nothing" + `.md. //!
+const a = "see docs/time` + `.md#nothing" //!`},
+
+	{"links", "docs/README.md", "[time](time.md), [the clock](time.md#the-clock), [keys](monitoring.md), [go](../go.mod)"},
+	{"links", "docs/README.md", "[time](time.md) //!"},
+	{"links", "docs/one.md", "# Two `words`!\n\n## Two words\n\n<a id=\"proof\"></a>\n" +
+		"[out](https://example.org/x.md), [twice](#two-words-1), [self](#proof)\n" +
+		"```\n[fenced](nowhere.md)\n```\n<!-- [comment](nowhere.md)\n-->"},
+	{"links", "docs/one.md",
+		"[gone](nowhere.md) //!\n[lost](#lost) //!\n[file](../none.go) //!\n[other](time.md#none) //!"},
+
+	{"names", "docs/specs.md", "`lease.TestA` `TestA`, `Test…`"},
+	{"names", "docs/specs.md", "`fsm.TestA` //!\n`TestGone` //!\n`TestG…` //!"},
+	{"names", "docs/promises.md", "| promise | guarded by | mutants |\n|---|---|---|\n" +
+		"| one | `TestA` | one |\n| two | `TestA` | two | //!\n| three | x | see `rows/a.diff`, `rows/b.diff` | //!"},
+
+	{"words", "fsm/x.go", "\n// A is for whoever asks. //!\nconst A = \"nobody asks\" //!\n\n" +
+		"var newCrew = \"sulk\" //!\n\n// A talent, silent."},
+	{"words", "fsm/x_test.go", "\n// somebody's crew //!"},
+	{"words", "docs/one.md", "Whoever asks //!\nis told that it is over. //!\n```\nnobody\n```\n<!-- anew -->\n" +
+		"It stands beside it, //!\nand we are told `anew` apart."},
+	{"words", "fsm/x_test.go", "\n// A test may say whatever it likes, of talents and silence."},
+	{"words", "CONTRIBUTING.md", "## Sentences\nsomebody\n## More\nanybody //!"},
 }

@@ -2,107 +2,77 @@ package archtest
 
 import (
 	"go/ast"
-	"go/token"
 	"regexp"
 	"slices"
 	"strings"
 )
 
+// pattern is what the source of some files may not show. Its text is that of an
+// expression, a goroutine, a send, a channel or a select, from its first letter.
+type pattern struct {
+	text     *regexp.Regexp
+	realTime bool // but in a bubble it may
+	instead  string
+}
+
 // clock matches what reads or waits for a clock.
 const clock = `^time\.(?:Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTicker|NewTimer)$`
 
-var (
-	// clockRead is matched against a selected name, as are the servers.
-	clockRead = regexp.MustCompile(clock)
-	// servers are what serves requests or leads them to their handlers.
-	servers = regexp.MustCompile(
-		`^(?:http\.(?:Server|ServeMux|NewServeMux|DefaultServeMux|Handle|HandleFunc|ListenAndServe|Serve)|echo\.New|httpserver\.New)$`)
-	// realWait is matched against a call: how a test waits for time to pass.
-	realWait = regexp.MustCompile(`^time\.(?:Sleep|After|Tick)\(`)
-)
-
-// text returns the source of a node, in which patterns look: gofmt writes each thing in
-// one way, and packages are known by their own names.
-func (t *Tree) text(file *File, node ast.Node) string {
-	return string(file.Source[t.fset.Position(node.Pos()).Offset:t.fset.Position(node.End()).Offset])
+// impure is what values and rules do without: a clock and goroutines. What they may not
+// import is in bans.
+var impure = []pattern{
+	{text: regexp.MustCompile(clock), instead: "a pure package takes the time as an argument"},
+	{text: regexp.MustCompile(`^(?:go |select \{|(?:<-)?chan\b|<-|[\w.()\[\]]+ <- )`),
+		instead: "a pure package has no goroutine and no channel"},
 }
 
-// selectors visits every a.b of a file with its text.
-func (t *Tree) selectors(file *File, visit func(pos token.Pos, text string)) {
-	ast.Inspect(file.Syntax, func(node ast.Node) bool {
-		if sel, ok := node.(*ast.SelectorExpr); ok {
-			visit(sel.Pos(), t.text(file, sel))
-		}
-		return true
-	})
+// pure reports whether a file is of a package that is values and rules.
+func pure(file *File) bool {
+	pkg := file.Package()
+	return file.isGo() && !file.test() && (within(pkg, "fsm") || within(pkg, "config") || within(pkg, "cluster/pki"))
 }
 
-// pure lists the packages that are values and rules: no clock, no goroutine. What they
-// may not import is in bans.
-var pure = []string{"fsm", "config", "cluster/pki"}
+// servers are what serves requests or leads them to their handlers: elsewhere than in
+// files that are not classless, a route would be asked without a bound on what its
+// requests cost (docs/design.md#admission).
+var servers = pattern{
+	text: regexp.MustCompile(`^(?:http\.(?:Server|ServeMux|NewServeMux|DefaultServeMux|Handle|HandleFunc|ListenAndServe|Serve)|` +
+		`echo\.New|httpserver\.New)$`),
+	instead: "its routes have no class: add them to those of a file that gives each one"}
 
-func checkPure(tree *Tree, report *Report) {
-	checkBans("pure")(tree, report)
-	for _, file := range tree.Files {
-		inside := slices.IndexFunc(pure, func(p string) bool { return within(file.Package(), p) })
-		if inside < 0 || file.Test() {
-			continue
-		}
-		tree.selectors(file, func(pos token.Pos, text string) {
-			if clockRead.MatchString(text) {
-				report.Addf(file, pos, "%s is a pure package and may not use %s: take the time as an argument", pure[inside], text)
-			}
-		})
+// classless reports whether a file serves no routes. The others give each route a class;
+// their golden files list the classes: testdata/classes.txt of api, app and app/admin.
+func classless(file *File) bool {
+	return file.isGo() && !file.test() && !harness(file.Package()) && !slices.Contains([]string{
+		"api/front.go", "api/web/page.go", "cluster/port.go", "cluster/routes.go", // API, page, peers' port
+		"app/start.go", "app/haconfig.go", "lease/elector/endpoint.go", // servers, whose handlers admit
+		"internal/httpserver/server.go",
+	}, file.Path)
+}
+
+// realWait is how a test waits for time to pass: in a bubble time is virtual, and a wait
+// costs nothing.
+var realWait = pattern{text: regexp.MustCompile(`^time\.(?:Sleep|After|Tick)\(`), realTime: true,
+	instead: "use testing/synctest, or wait for the event with " + waitPackage}
+
+// matching returns the check that finds patterns.
+func matching(patterns ...pattern) func(*File, report) {
+	return func(file *File, report report) {
 		ast.Inspect(file.Syntax, func(node ast.Node) bool {
-			receive, isUnary := node.(*ast.UnaryExpr)
 			switch node.(type) {
-			case *ast.GoStmt, *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
-				report.Addf(file, node.Pos(), "%s is a pure package: no goroutine and no channel", pure[inside])
+			case *ast.CallExpr, *ast.CompositeLit, *ast.SelectorExpr, *ast.UnaryExpr, *ast.GoStmt, *ast.SendStmt,
+				*ast.SelectStmt, *ast.ChanType:
+			default:
+				return true
 			}
-			if isUnary && receive.Op == token.ARROW {
-				report.Addf(file, node.Pos(), "%s is a pure package: no receive", pure[inside])
+			text := file.text(node)
+			for _, p := range patterns {
+				if p.text.MatchString(text) && !(p.realTime && file.inBubble(node.Pos())) {
+					line, _, _ := strings.Cut(text, "\n")
+					report(file.line(node.Pos()), "%s: %s", line, p.instead)
+				}
 			}
 			return true
 		})
 	}
-}
-
-// classed are the files that serve routes and give each a class. Their golden files
-// list the classes: testdata/classes.txt of api, app and app/admin.
-var classed = []string{
-	"api/front.go", "api/web/page.go", "cluster/port.go", "cluster/routes.go", // API, page, peers' port
-	"app/start.go", "app/haconfig.go", "lease/elector/endpoint.go", // servers, whose handlers admit
-	"internal/httpserver/server.go",
-}
-
-// checkClass finds servers and routers elsewhere: a route that they have would be asked
-// without a bound on what its requests cost.
-func checkClass(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if file.Test() || harness(file.Package()) || slices.Contains(classed, file.Path) {
-			continue
-		}
-		tree.selectors(file, func(pos token.Pos, text string) {
-			if servers.MatchString(text) {
-				report.Addf(file, pos, "%s serves routes that have no class: see %v", text, classed)
-			}
-		})
-	}
-}
-
-// checkSleep finds waits in real time, time.Sleep and its likes, in test files
-// and in the harnesses: outside a bubble, where time is virtual and a sleep costs
-// nothing, and outside the package that owns the waits.
-func checkSleep(tree *Tree, report *Report) {
-	inRealTime(tree, func(file *File, visit func(func(ast.Node))) {
-		visit(func(node ast.Node) {
-			call, ok := node.(*ast.CallExpr)
-			if !ok || !realWait.MatchString(tree.text(file, call)) {
-				return
-			}
-			called, _, _ := strings.Cut(tree.text(file, call), "(")
-			report.Addf(file, call.Pos(), "%s in real time: use testing/synctest, or wait for the event with %s", called,
-				waitPackage)
-		})
-	})
 }

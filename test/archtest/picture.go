@@ -3,15 +3,16 @@ package archtest
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// Width and length of what Picture writes, in columns.
+// Width and length of what the picture has, in columns.
 const (
 	pictureWidth  = 150
 	pictureIndent = 20
@@ -19,94 +20,45 @@ const (
 	fewWords      = 5  // of a clause that says nothing by itself
 )
 
-// Picture draws the house: a line for each folder at the top, with its lines of code and
+// picture draws the house: a line for each folder at the top, with its lines of code and
 // the first words of its package comment, and below it the packages in it, likewise. A
 // folder imports only from floors below its own. What is drawn comes from the source
 // alone, so that the picture in ARCHITECTURE.md can be made again after any change.
-func Picture(tree *Tree) string {
-	rooms, docs := roomsOf(tree), packageDocs(tree)
-	floors := floorsOf(rooms, Arrows(tree))
+func picture(tree *Tree) string {
+	lines, packages := make(map[string]int), make(map[string]map[string]bool) // by folder
+	for _, file := range tree.Files {
+		if room := top(file.Package()); file.ships() {
+			if packages[room] == nil {
+				packages[room] = make(map[string]bool)
+			}
+			lines[room] += codeLines(file.Source)
+			packages[room][file.Package()] = file.Package() != room
+		}
+	}
+	docs, floors := tree.documents(), floors(arrows(tree))
+	floors["."] = len(tree.Files) // main.go is above all
 	var b strings.Builder
-	names := slices.SortedFunc(maps.Keys(rooms), func(x, y string) int {
+	last := ""
+	for _, room := range slices.SortedFunc(maps.Keys(packages), func(x, y string) int {
 		return cmp.Or(cmp.Compare(floors[y], floors[x]), cmp.Compare(x, y))
-	})
-	for i, name := range names {
-		if i > 0 && floors[name] != floors[names[i-1]] {
+	}) {
+		if last != "" && floors[room] != floors[last] {
 			b.WriteString("\n")
 		}
-		room := rooms[name]
-		label := name + "/"
-		if name == "." {
-			label = "main.go"
-		}
-		line := fmt.Sprintf("%-12s%5.1fk  %s", label, float64(room.lines)/1000,
-			phrase(docs[name], pictureWidth-pictureIndent, ". "))
+		last = room
+		label := strings.Replace(room+"/", "./", "main.go", 1)
+		line := fmt.Sprintf("%-12s%5.1fk  %s", label, float64(lines[room])/1000,
+			phrase(docs[room], pictureWidth-pictureIndent, ". "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 		var below []string
-		for _, pkg := range room.packages {
-			if pkg != name {
-				below = append(below, strings.TrimPrefix(pkg, name+"/")+"/ "+phrase(docs[pkg], maxPhrase, ". ", ": ", "; ", " ("))
+		for _, pkg := range slices.Sorted(maps.Keys(packages[room])) {
+			if packages[room][pkg] {
+				below = append(below, strings.TrimPrefix(pkg, room+"/")+"/ "+phrase(docs[pkg], maxPhrase, ". ", ": ", "; ", " ("))
 			}
 		}
-		writeWrapped(&b, below)
+		b.WriteString(wrapped(below))
 	}
 	return b.String()
-}
-
-// roomOf is what a folder at the top holds of the product.
-type roomOf struct {
-	packages []string
-	lines    int
-}
-
-// roomsOf returns the folders of what ships, by their names.
-func roomsOf(tree *Tree) map[string]*roomOf {
-	rooms := make(map[string]*roomOf)
-	for _, file := range tree.Files {
-		if !ships(file) {
-			continue
-		}
-		pkg := file.Package()
-		name, _, _ := strings.Cut(pkg, "/")
-		room := rooms[name]
-		if room == nil {
-			room = new(roomOf)
-			rooms[name] = room
-		}
-		room.lines += codeLines(file.Source)
-		if i, found := slices.BinarySearch(room.packages, pkg); !found {
-			room.packages = slices.Insert(room.packages, i, pkg)
-		}
-	}
-	return rooms
-}
-
-// packageDocs returns the comment of each package: the first file's that begins as one.
-func packageDocs(tree *Tree) map[string]string {
-	docs := make(map[string]string)
-	for _, file := range tree.Files {
-		if pkg := file.Package(); !file.Test() && docs[pkg] == "" {
-			docs[pkg] = file.Syntax.Doc.Text()
-		}
-	}
-	return docs
-}
-
-// floorsOf puts each folder one floor above the highest that it imports. Folders in a
-// circle, which another test refuses, end on the top floor.
-func floorsOf(rooms map[string]*roomOf, arrows map[string]map[string]bool) map[string]int {
-	floors := make(map[string]int)
-	for range rooms { // the longest way has a step for each room
-		for name := range rooms {
-			for to := range arrows[name] {
-				if floors[name] <= floors[to] {
-					floors[name] = min(floors[to]+1, len(rooms))
-				}
-			}
-		}
-	}
-	floors["."] = slices.Max(slices.Collect(maps.Values(floors))) + 1
-	return floors
 }
 
 // phrase is what a package comment says the package is: its beginning without the
@@ -116,11 +68,7 @@ func phrase(doc string, width int, ends ...string) string {
 	if len(words) < 3 {
 		return ""
 	}
-	words = words[2:] // "Package fsm"
-	if words[0] == "is" {
-		words = words[1:]
-	}
-	text := strings.Join(words, " ")
+	text := strings.TrimPrefix(strings.Join(words[2:], " "), "is ") // without "Package fsm"
 	for _, end := range ends {
 		text, _, _ = strings.Cut(text, end)
 	}
@@ -135,64 +83,49 @@ func phrase(doc string, width int, ends ...string) string {
 	return strings.TrimRight(text[:strings.LastIndexByte(text[:width], ' ')], ",") + " …"
 }
 
-// writeWrapped writes the packages below a room, as many on a line as fit.
-func writeWrapped(b *strings.Builder, items []string) {
-	column := 0
+// wrapped returns lines of the packages below a room, as many on a line as fit.
+func wrapped(items []string) string {
+	var lines []string
 	for _, item := range items {
-		wide := len([]rune(item)) + len("; ")
-		switch {
-		case column == 0:
-			b.WriteString(strings.Repeat(" ", pictureIndent))
-			column = pictureIndent
-		case column+wide > pictureWidth:
-			b.WriteString(";\n" + strings.Repeat(" ", pictureIndent))
-			column = pictureIndent
-		default:
-			b.WriteString("; ")
+		last := len(lines) - 1
+		if last >= 0 && utf8.RuneCountInString(lines[last]+item)+2*len("; ") <= pictureWidth {
+			lines[last] += "; " + item
+		} else {
+			lines = append(lines, strings.Repeat(" ", pictureIndent)+item)
 		}
-		b.WriteString(item)
-		column += wide
 	}
-	if column > 0 {
-		b.WriteString("\n")
+	if len(lines) == 0 {
+		return ""
 	}
+	return strings.Join(lines, ";\n") + "\n"
 }
 
-// pictureIn returns the picture that a page has, in its one fence.
-func pictureIn(page string) (before, picture, after string, err error) {
-	parts := strings.Split(page, "```")
-	if len(parts) != 3 {
-		return "", "", "", fmt.Errorf("%d fences, want the one picture", len(parts)-1)
-	}
-	return parts[0] + "```\n", strings.TrimPrefix(parts[1], "\n"), "```" + parts[2], nil
-}
+// pictureSize is the size of a folder in the picture, in thousands of lines.
+var pictureSize = regexp.MustCompile(`(?m)^(\S+) +([0-9.]+)k`)
 
-// Assets counts the lines of JavaScript and CSS that ship, as lines of code are counted:
-// those that are neither blank nor comment alone.
-func Assets(root string) (lines int, err error) {
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && name != root && (skipDir(d.Name()) || name == filepath.Join(root, "test")):
-			return fs.SkipDir
-		case d.IsDir() || filepath.Ext(name) != ".js" && filepath.Ext(name) != ".css":
-			return nil
+// pictureDiffers returns the first difference of two pictures that counts, "" if there is
+// none. A size may differ by a tenth, or by 300 lines: a change of some lines asks for no
+// other picture.
+func pictureDiffers(got, want string) string {
+	sizes := make(map[string]float64)
+	for _, found := range pictureSize.FindAllStringSubmatch(got, -1) {
+		sizes[found[1]], _ = strconv.ParseFloat(found[2], 64)
+	}
+	for _, found := range pictureSize.FindAllStringSubmatch(want, -1) {
+		is, _ := strconv.ParseFloat(found[2], 64)
+		if math.Abs(sizes[found[1]]-is) > max(0.3, is/10) {
+			return fmt.Sprintf("%s has %.1fk lines, and the page says %.1fk", found[1], is, sizes[found[1]])
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
+	}
+	left := strings.Split(pictureSize.ReplaceAllString(got, "$1"), "\n")
+	right := strings.Split(pictureSize.ReplaceAllString(want, "$1"), "\n")
+	for i, line := range left {
+		if i >= len(right) || line != right[i] {
+			return fmt.Sprintf("%q is not in the source", line)
 		}
-		comment := false
-		for line := range strings.Lines(string(text)) {
-			line = strings.TrimSpace(line)
-			comment = comment || strings.HasPrefix(line, "/*")
-			if !comment && line != "" && !strings.HasPrefix(line, "//") {
-				lines++
-			}
-			comment = comment && !strings.HasSuffix(line, "*/")
-		}
-		return nil
-	})
-	return lines, err
+	}
+	if len(left) < len(right) {
+		return fmt.Sprintf("%q is missing", right[len(left)])
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"bytes"
 	"go/ast"
 	"go/scanner"
 	"go/token"
@@ -12,46 +11,61 @@ import (
 
 // The bounds of docs/design.md#packages and CONTRIBUTING.md.
 const (
-	maxFileLines = 500
-	maxFuncLines = 70
-	maxColumns   = 120 // of a line, a tab counted as one
-	closing      = 4   // columns for what closes brackets after a string
+	maxFileLines    = 500
+	maxInterface    = 3 // methods
+	maxFields       = 15
+	maxMethods      = 30
+	maxPackageFiles = 40
+	maxFolders      = 19
+	maxArrows       = 80
+	maxFuncLines    = 70
+	maxColumns      = 120 // of a line of Go, a tab counted as one
+	closing         = 4   // columns for what closes brackets after a string
+	maxPageLines    = 180 // of ARCHITECTURE.md, as its first line promises
+	maxPageColumns  = 110 // of README.md, which is read in terminals and next to differences
+	architecture    = "ARCHITECTURE.md"
+	readme          = "README.md"
 )
 
-func checkFileSize(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if lines := bytes.Count(file.Source, []byte("\n")); lines > maxFileLines && !file.Generated() {
-			report.addLine(file, 1, "%d lines; at most %d, one idea each", lines, maxFileLines)
-		}
+// bounded reports whether the lines of a file are counted.
+func bounded(file *File) bool {
+	return file.isGo() && !ast.IsGenerated(file.Syntax) || file.Path == architecture || file.Path == readme
+}
+
+func checkFileSize(file *File, report report) {
+	most := map[string]int{architecture: maxPageLines}[file.Path]
+	if file.isGo() {
+		most = maxFileLines
+	}
+	if lines := strings.Count(file.Source, "\n"); lines > most && most > 0 {
+		report(1, "%d lines; at most %d, one idea each", lines, most)
 	}
 }
 
-func checkFuncSize(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if file.Generated() {
-			continue
-		}
-		for fn := range file.funcs() {
-			if lines := tree.Line(fn.End()) - tree.Line(fn.Pos()) + 1 - tableLines(tree, fn); lines > maxFuncLines {
-				report.Addf(file, fn.Pos(), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
-			}
+func checkFuncSize(file *File, report report) {
+	if ast.IsGenerated(file.Syntax) {
+		return
+	}
+	for fn := range file.funcs() {
+		if lines := file.line(fn.End()) - file.line(fn.Pos()) + 1 - tableLines(file, fn); lines > maxFuncLines {
+			report(file.line(fn.Pos()), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
 		}
 	}
 }
 
 // tableLines counts the lines inside the tables of a function: composite literals, which
 // are read as data, but for the functions in them.
-func tableLines(tree *Tree, fn ast.Node) (n int) {
+func tableLines(file *File, fn ast.Node) (n int) {
 	ast.Inspect(fn, func(node ast.Node) bool {
 		literal, ok := node.(*ast.CompositeLit)
 		if !ok || len(literal.Elts) < 2 {
 			return true
 		}
-		n += max(0, tree.Line(literal.End())-tree.Line(literal.Pos())-1)
+		n += max(0, file.line(literal.End())-file.line(literal.Pos())-1)
 		ast.Inspect(literal, func(node ast.Node) bool {
 			body, ok := node.(*ast.FuncLit)
 			if ok {
-				n -= tree.Line(body.End()) - tree.Line(body.Pos())
+				n -= file.line(body.End()) - file.line(body.Pos())
 			}
 			return !ok
 		})
@@ -62,21 +76,15 @@ func tableLines(tree *Tree, fn ast.Node) (n int) {
 
 // checkColumns finds lines that are too long and can be broken. One that goes on only
 // because of a string is left: people search for it as it is printed.
-func checkColumns(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if file.Generated() {
-			continue
-		}
-		var left map[int]bool
-		for i, line := range bytes.Split(file.Source, []byte("\n")) {
-			if columns := utf8.RuneCount(line); columns > maxColumns {
-				if left == nil {
-					left = longStrings(tree, file)
-				}
-				if !left[i+1] {
-					report.addLine(file, i+1, "%d columns; at most %d", columns, maxColumns)
-				}
-			}
+func checkColumns(file *File, report report) {
+	most := map[string]int{architecture: 1 << 10, readme: maxPageColumns}[file.Path]
+	var left map[int]bool
+	if file.isGo() {
+		most, left = maxColumns, longStrings(file)
+	}
+	for i, line := range strings.Split(file.Source, "\n") {
+		if columns := utf8.RuneCountInString(line); columns > most && !left[i+1] {
+			report(i+1, "%d columns; at most %d", columns, most)
 		}
 	}
 }
@@ -89,18 +97,18 @@ var (
 
 // longStrings returns the lines that a raw string crosses, and those on which a string
 // reaches beyond the bound and nothing before it is a place to break at.
-func longStrings(tree *Tree, file *File) map[int]bool {
+func longStrings(file *File) map[int]bool {
 	long := make(map[int]bool)
 	ast.Inspect(file.Syntax, func(node ast.Node) bool {
 		literal, ok := node.(*ast.BasicLit)
 		if !ok {
 			return true
 		}
-		at, rows := tree.fset.Position(literal.Pos()), strings.Count(literal.Value, "\n")
+		at, rows := file.tree.fset.Position(literal.Pos()), strings.Count(literal.Value, "\n")
 		for i := range rows {
 			long[at.Line+i], long[at.Line+i+1] = true, true
 		}
-		before := string(file.Source[at.Offset-at.Column+1 : at.Offset])
+		before := file.Source[at.Offset-at.Column+1 : at.Offset]
 		if utf8.RuneCountInString(before+literal.Value)+closing > maxColumns &&
 			!operator.MatchString(literals.ReplaceAllString(before, "")) {
 			long[at.Line] = true
@@ -112,11 +120,11 @@ func longStrings(tree *Tree, file *File) map[int]bool {
 
 // codeLines counts the lines on which at least part of a token stands; blank
 // lines and lines of comment alone do not count.
-func codeLines(source []byte) int {
+func codeLines(source string) int {
 	fset := token.NewFileSet()
 	file := fset.AddFile("", fset.Base(), len(source))
 	var s scanner.Scanner
-	s.Init(file, source, nil, 0) // mode 0 skips comments
+	s.Init(file, []byte(source), nil, 0) // mode 0 skips comments
 	seen := make(map[int]bool)
 	for {
 		pos, tok, literal := s.Scan()

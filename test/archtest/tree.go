@@ -6,65 +6,83 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Module is the import path of the root of the tree.
 const Module = "github.com/trivet-ha/trivet"
 
-// Tree is the parsed source of the repository: all Go files whatever their
-// build tags, the module nested in it (bench) included, testdata left out.
+// Tree is the source of the repository: all Go files whatever their build tags, those
+// of nested modules included, and pages, scripts, styles and mutants; testdata left out.
 type Tree struct {
-	Root  string // directory in which the go command resolves imports
-	Files []*File
-	fset  *token.FileSet
-	tests *waitingTests // of all Files; nil until it is asked for
+	Root    string   // directory in which the go command resolves imports
+	Folders []string // at the top, which a newcomer sees first
+	Files   []*File  // of Go
+	texts   map[string]*File
+	fset    *token.FileSet
+
+	// What several files show together, found when a rule asks first: all are added before.
+	virtual   func() map[*File][]span                // what runs in bubbles
+	judged    func() map[*File]bool                  // what must be hermetic
+	starting  func() map[name]bool                   // functions that start a process
+	variables func() map[string]map[string]bool      // package-level variables by package
+	documents func() map[string]string               // comments of packages
+	tests     func() map[string][]string             // names of tests by package
+	mutants   func() map[string]bool                 // names of mutants
+	types     func() (*types.Info, map[string]error) // of fsm, with an error by package
 }
 
-// File is one parsed source file.
+// File is one source file.
 type File struct {
 	Path   string // slash-separated, relative to the root
-	Source []byte
-	Syntax *ast.File
+	Source string
+	Syntax *ast.File // nil unless it is Go
+
+	tree    *Tree
+	anchors map[string]bool // of a page
 }
 
 // NewTree returns an empty tree whose imports are resolved in root.
 func NewTree(root string) *Tree {
-	return &Tree{Root: root, fset: token.NewFileSet()}
+	t := &Tree{Root: root, fset: token.NewFileSet(), texts: make(map[string]*File)}
+	t.virtual = sync.OnceValue(t.findVirtual)
+	t.judged = sync.OnceValue(t.findJudged)
+	t.starting = sync.OnceValue(t.findStarting)
+	t.variables = sync.OnceValue(t.findVariables)
+	t.documents = sync.OnceValue(t.findDocuments)
+	t.mutants = sync.OnceValue(t.findMutants)
+	t.tests = sync.OnceValue(t.findTests)
+	t.types = sync.OnceValues(t.findTypes)
+	return t
 }
 
 // Load reads the tree below root. The error names every file that does not parse.
 func Load(root string) (*Tree, error) {
-	tree := NewTree(root)
+	tree, dir := NewTree(root), os.DirFS(root)
 	var broken []error
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir() && name != "." && skipped(name):
+			return fs.SkipDir
+		case d.IsDir() && name != "." && !strings.Contains(name, "/"):
+			tree.Folders = append(tree.Folders, name)
 		}
-		if d.IsDir() {
-			if name != root && skipDir(d.Name()) {
-				return fs.SkipDir
-			}
+		if d.IsDir() || !slices.Contains([]string{".go", ".md", ".js", ".css", ".diff"}, path.Ext(name)) {
 			return nil
 		}
-		if !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		source, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		broken = append(broken, tree.Add(filepath.ToSlash(rel), source))
+		source, err := fs.ReadFile(dir, name)
+		broken = append(broken, err, tree.Add(name, string(source)))
 		return nil
 	})
 	if err != nil {
@@ -73,34 +91,57 @@ func Load(root string) (*Tree, error) {
 	return tree, errors.Join(broken...)
 }
 
-func skipDir(name string) bool {
-	return name == "testdata" || name == "vendor" || name == "node_modules" ||
-		strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+// skipped reports whether a folder is no part of the source: data of tests, what builds
+// make, others' modules.
+func skipped(name string) bool {
+	base := path.Base(name)
+	return name == "bin" || name == "dist" || base == "testdata" || base == "vendor" || base == "node_modules" ||
+		strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// Add parses one file into the tree.
-func (t *Tree) Add(name string, source []byte) error {
-	syntax, err := parser.ParseFile(t.fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+// Add takes one file into the tree and parses it if it is Go.
+func (t *Tree) Add(name, source string) (err error) {
+	file := &File{Path: name, Source: source, tree: t}
+	if path.Ext(name) != ".go" {
+		t.texts[name] = file
+		return nil
+	}
+	file.Syntax, err = parser.ParseFile(t.fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("parse: %w", err)
 	}
-	t.tests = nil
-	t.Files = append(t.Files, &File{Path: name, Source: source, Syntax: syntax})
+	t.Files = append(t.Files, file)
 	return nil
 }
 
-// Line returns the line of pos in its file.
-func (t *Tree) Line(pos token.Pos) int { return t.fset.Position(pos).Line }
+// all returns the files of Go and the other texts.
+func (t *Tree) all() []*File { return slices.Concat(t.Files, slices.Collect(maps.Values(t.texts))) }
 
 // Package returns the directory of the file relative to the root, "." for the
 // root itself: the name under which the house knows the package.
 func (f *File) Package() string { return path.Dir(f.Path) }
 
-// Test reports whether the file is compiled only into a test.
-func (f *File) Test() bool { return strings.HasSuffix(f.Path, "_test.go") }
+func (f *File) isGo() bool   { return f.Syntax != nil }
+func (f *File) isPage() bool { return path.Ext(f.Path) == ".md" }
 
-// Generated reports whether a program wrote the file.
-func (f *File) Generated() bool { return ast.IsGenerated(f.Syntax) }
+// test reports whether the file is compiled only into a test.
+func (f *File) test() bool { return strings.HasSuffix(f.Path, "_test.go") }
+
+// written reports whether the file is Go that a person wrote, and no test.
+func (f *File) written() bool { return f.isGo() && !f.test() && !ast.IsGenerated(f.Syntax) }
+
+// ships reports whether a file is the product's: written by hand, no test, and outside
+// test, where the harnesses are.
+func (f *File) ships() bool { return f.written() && !within(f.Package(), "test") }
+
+// line returns the line of pos, which is in any file of the tree.
+func (f *File) line(pos token.Pos) int { return f.tree.fset.Position(pos).Line }
+
+// text returns the source of a node, in which patterns look: gofmt writes each thing in
+// one way, and packages are known by their own names.
+func (f *File) text(node ast.Node) string {
+	return f.Source[f.tree.fset.Position(node.Pos()).Offset:f.tree.fset.Position(node.End()).Offset]
+}
 
 // funcs iterates over the functions and methods that the file declares.
 func (f *File) funcs() iter.Seq[*ast.FuncDecl] {
@@ -113,15 +154,15 @@ func (f *File) funcs() iter.Seq[*ast.FuncDecl] {
 	}
 }
 
-// Imports maps the name under which each import is known in the file to its
-// path. The name of an import without one is guessed from its path, which is
-// right for every package that a rule asks about.
-func (f *File) Imports() map[string]string {
+// imports maps the name under which each import is known in the file to its path. The
+// name of an import without one is guessed from its path, which is right for every
+// package that a rule asks about.
+func (f *File) imports() map[string]string {
 	imports := make(map[string]string)
 	for _, spec := range f.Syntax.Imports {
 		target := importPath(spec)
 		name := path.Base(target)
-		if isVersion(name) {
+		if digits, ok := strings.CutPrefix(name, "v"); ok && strings.Trim(digits, "0123456789") == "" {
 			name = path.Base(path.Dir(target))
 		}
 		if spec.Name != nil {
@@ -133,53 +174,36 @@ func (f *File) Imports() map[string]string {
 }
 
 func importPath(spec *ast.ImportSpec) string {
-	target, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		return spec.Path.Value // the parser has refused such a file already
-	}
+	target, _ := strconv.Unquote(spec.Path.Value) // the parser refuses a file in which this fails
 	return target
 }
 
-func isVersion(element string) bool {
-	digits, ok := strings.CutPrefix(element, "v")
-	_, err := strconv.Atoi(digits)
-	return ok && err == nil
-}
-
-// selected resolves expr, written as name.Sel, to the import path and the
-// selected name; ok is false when name is no import of the file.
-func selected(imports map[string]string, expr ast.Expr) (target, name string, ok bool) {
-	sel, isSelector := expr.(*ast.SelectorExpr)
-	if !isSelector {
-		return "", "", false
+// noted returns the lines that a comment with the note excuses: its own, the one right
+// below, and all of the function that it documents.
+func (f *File) noted(note string) map[int]bool {
+	lines := make(map[int]bool)
+	excuse := func(from, to int) {
+		for line := from; line <= to; line++ {
+			lines[line] = true
+		}
 	}
-	ident, isIdent := sel.X.(*ast.Ident)
-	if !isIdent {
-		return "", "", false
+	for _, group := range f.Syntax.Comments {
+		for _, comment := range group.List {
+			if strings.Contains(comment.Text, note) {
+				excuse(f.line(comment.Pos()), f.line(comment.Pos()))
+				excuse(f.line(group.End())+1, f.line(group.End())+1)
+			}
+		}
 	}
-	target, ok = imports[ident.Name]
-	return target, sel.Sel.Name, ok
+	for fn := range f.funcs() {
+		if strings.Contains(fn.Doc.Text(), note) {
+			excuse(f.line(fn.Pos()), f.line(fn.End()))
+		}
+	}
+	return lines
 }
 
 // within reports whether pkg is parent or lies below it.
 func within(pkg, parent string) bool {
 	return pkg == parent || strings.HasPrefix(pkg, parent+"/")
-}
-
-// Report collects the findings of one rule.
-type Report struct {
-	rule     string
-	tree     *Tree
-	findings []Finding
-}
-
-// Addf records a violation at pos in file.
-func (r *Report) Addf(file *File, pos token.Pos, format string, args ...any) {
-	r.addLine(file, r.tree.Line(pos), format, args...)
-}
-
-func (r *Report) addLine(file *File, line int, format string, args ...any) {
-	r.findings = append(r.findings, Finding{
-		File: file.Path, Line: line, Rule: r.rule, Message: fmt.Sprintf(format, args...),
-	})
 }

@@ -1,8 +1,6 @@
 package archtest
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -80,20 +78,12 @@ var values = []struct{ pkg, name, expr, words string }{
 
 // TestDesignHasTheValues compares docs/design.md with the constants it speaks of.
 func TestDesignHasTheValues(t *testing.T) {
-	root := moduleRoot(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := strings.Join(strings.Fields(string(text)), " ")
-	tree, err := wholeTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := wholeTree(t)
+	page := strings.Join(strings.Fields(tree.texts["docs/design.md"].Source), " ")
 	sources := make(map[string]string)
 	for _, file := range tree.Files {
-		if !file.Test() {
-			sources[file.Package()] += string(file.Source)
+		if !file.test() {
+			sources[file.Package()] += file.Source
 		}
 	}
 	for _, v := range values {

@@ -1,10 +1,10 @@
 package archtest
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,51 +29,46 @@ var avoided = []struct {
 // term. No Go file has one in a comment, a string or a part of a name.
 var invented = avoid(`acquaintance|crew|errand|farewell|ferry|favours?|indulge|lent|patience|reign|sighting|sulk|turnstile`)
 
-const standard = "a word of this house's own: write the field's standard term"
-
-// keptWords are uses that other programs fix, by file.
-var keptWords = map[string]string{"test/labtest/rom_kernel.go": "what a boot program prints at its end"}
+// replicated are the beginnings of refusals that are results in logs of peers, and stay.
+var replicated = regexp.MustCompile(`nobody else could lead: |join the host anew|which nobody waits for`)
 
 func avoid(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)\b(?:` + words + `)\b`) }
 
-// quoted is what a page quotes within a line: a name, an output, the subject of a commit.
-var quoted = regexp.MustCompile("`[^`\n]*`")
+// plain reports whether a file uses plain words: Go, whose words are listed here, and the
+// pages at the top and in docs.
+func plain(file *File) bool { return file.isGo() && file.Package() != "test/archtest" || kept(file) }
 
-// avoidedIn returns a line for each avoided word of a page, but for what it quotes and
-// for the tables in which CONTRIBUTING.md shows what to avoid.
-func avoidedIn(text string) (hits []string) {
-	text = quoted.ReplaceAllString(prose(text), "")
-	if before, after, found := strings.Cut(text, "\n## Sentences\n"); found {
-		_, after, _ = strings.Cut(after, "\n## ")
-		text = before + after
-	}
-	for _, word := range avoided {
-		for _, found := range word.word.FindAllString(text, -1) {
-			hits = append(hits, found+": "+word.instead)
-		}
-	}
-	return hits
+// kept reports whether a file is a page that tells what is, at the top or in docs:
+// CHANGELOG.md tells what was.
+func kept(file *File) bool {
+	return file.isPage() && slices.Contains([]string{".", "docs"}, file.Package()) && file.Path != "CHANGELOG.md"
 }
 
-// part is a word of a name in camel case.
-var part = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+// wordPart is a word of a name in camel case.
+var wordPart = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// wordsIn returns a line for each word that a file should not have: in the product's
-// comments and strings, which are help texts, errors, logs, warnings and the words of
-// metrics, the avoided ones; in every file, names included, the invented ones.
-func wordsIn(tree *Tree, file *File) (hits []string) {
-	note := func(pos token.Pos, found ...string) {
-		for _, hit := range found {
-			hits = append(hits, fmt.Sprintf("%s:%d: %s", file.Path, tree.Line(pos), hit))
+// checkWords finds the avoided words in pages and in the product's comments and strings,
+// which are help texts, errors, logs, warnings and the words of metrics, and the invented
+// ones in every file, names included. What a page quotes is not judged, nor are the tables
+// in which CONTRIBUTING.md shows what to avoid.
+func checkWords(file *File, report report) {
+	if file.isPage() {
+		section := ""
+		for i, line := range strings.Split(quoted.ReplaceAllString(prose(file.Source), ""), "\n") {
+			if strings.HasPrefix(line, "## ") {
+				section = line
+			}
+			if section != "## Sentences" {
+				judgeWords(line, i+1, report)
+			}
 		}
+		return
 	}
 	read := func(pos token.Pos, text string) {
-		if ships(file) {
-			note(pos, avoidedIn(text)...)
+		if file.ships() {
+			judgeWords(text, file.line(pos), report)
 		}
-		for _, found := range invented.FindAllString(text, -1) {
-			note(pos, found+": "+standard)
-		}
+		judgeInvented(text, file.line(pos), report)
 	}
 	for _, group := range file.Syntax.Comments {
 		read(group.Pos(), group.Text())
@@ -85,11 +80,23 @@ func wordsIn(tree *Tree, file *File) (hits []string) {
 				read(n.Pos(), text)
 			}
 		case *ast.Ident:
-			if parts := strings.Join(part.FindAllString(n.Name, -1), " "); invented.MatchString(parts) {
-				note(n.Pos(), n.Name+": "+standard)
-			}
+			judgeInvented(strings.Join(wordPart.FindAllString(n.Name, -1), " "), file.line(n.Pos()), report)
 		}
 		return true
 	})
-	return hits
+}
+
+func judgeWords(text string, line int, report report) {
+	text = replicated.ReplaceAllString(text, "")
+	for _, word := range avoided {
+		for _, found := range word.word.FindAllString(text, -1) {
+			report(line, "%s: %s", found, word.instead)
+		}
+	}
+}
+
+func judgeInvented(text string, line int, report report) {
+	for _, found := range invented.FindAllString(text, -1) {
+		report(line, "%s: a word of this house's own: write the field's standard term", found)
+	}
 }

@@ -1,0 +1,182 @@
+package archtest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// cited matches a page of the repository as comments and messages name it.
+var cited = regexp.MustCompile(`(?:docs/[\w-]+|(?:[\w-]+/)*DESIGN)\.md(?:#[\w-]*)?`)
+
+// citing leaves out this package's fixtures, which hold citations that lead nowhere.
+func citing(file *File) bool {
+	return file.isGo() && (!file.test() || file.Package() != "test/archtest")
+}
+
+// checkCitations follows every citation in comments and messages to an existing
+// page and anchor.
+func checkCitations(file *File, report report) {
+	for i, line := range strings.Split(file.Source, "\n") {
+		if !strings.Contains(line, ".md") {
+			continue // the expression matches none of the other lines, slowly
+		}
+		for _, found := range cited.FindAllString(line, -1) {
+			target := found
+			if strings.HasPrefix(found, "DESIGN") { // the package's own
+				target = path.Join(file.Package(), found)
+			}
+			if err := file.tree.find(target); err != nil {
+				report(i+1, "%s: %v", found, err)
+			}
+		}
+	}
+}
+
+var (
+	link   = regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	scheme = regexp.MustCompile(`^[a-z]+:`)
+)
+
+// checkLinks follows every link of a page that stays inside the repository: the file that
+// it names is there, and so is its anchor. The index of docs names every page of docs.
+func checkLinks(page *File, report report) {
+	for i, line := range strings.Split(prose(page.Source), "\n") {
+		for _, found := range link.FindAllStringSubmatch(line, -1) {
+			target := path.Join(page.Package(), found[1])
+			if strings.HasPrefix(found[1], "#") {
+				target = page.Path + found[1]
+			}
+			if err := page.tree.find(target); err != nil && !scheme.MatchString(found[1]) {
+				report(i+1, "%s: %v", found[1], err)
+			}
+		}
+	}
+	if page.Path != "docs/README.md" {
+		return
+	}
+	for name := range page.tree.texts {
+		if base := path.Base(name); path.Dir(name) == "docs" && path.Ext(name) == ".md" && name != page.Path &&
+			!strings.Contains(page.Source, "]("+base) {
+			report(1, "%s is not in the index: say when to read it", base)
+		}
+	}
+}
+
+var (
+	namedTest  = regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Z]\\w*)(…?)")
+	namedTable = regexp.MustCompile(`\brows/(\w+\.diff)`)
+)
+
+// naming leaves out docs/faults.md, which is generated and names patterns of tests.
+func naming(file *File) bool { return kept(file) && file.Path != "docs/faults.md" }
+
+// checkNames wants each test, mutant and table of mutants that a page names to exist. A
+// test's name may have its package before it, and one that ends in "…" is the beginning of
+// several. Mutants stand in the last column of docs/promises.md.
+func checkNames(page *File, report report) {
+	tests := page.tree.tests()
+	for i, line := range strings.Split(page.Source, "\n") {
+		for _, found := range namedTest.FindAllStringSubmatch(line, -1) {
+			names := tests[found[1]]
+			if found[1] == "" {
+				names = slices.Concat(slices.Collect(maps.Values(tests))...)
+			}
+			if !slices.ContainsFunc(names, func(test string) bool {
+				return test == found[2] || found[3] != "" && strings.HasPrefix(test, found[2])
+			}) {
+				report(i+1, "there is no test %s", found[0])
+			}
+		}
+		for _, found := range namedTable.FindAllStringSubmatch(line, -1) {
+			if page.tree.texts["test/mutants/rows/"+found[1]] == nil {
+				report(i+1, "there is no table of mutants %s", found[0])
+			}
+		}
+		cells := strings.Split(line, "|")
+		if page.Path != "docs/promises.md" || len(cells) != 5 || cells[3] == " mutants " || cells[3] == "---" {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[3], ",") {
+			name = strings.TrimSpace(name)
+			if name != "" && !strings.Contains(name, "`") && !page.tree.mutants()[name] {
+				report(i+1, "there is no mutant %s", name)
+			}
+		}
+	}
+}
+
+var mutantName = regexp.MustCompile(`(?m)^mutant: (.+)$`)
+
+// findMutants returns the names of the mutants in all tables.
+func (t *Tree) findMutants() map[string]bool {
+	mutants := make(map[string]bool)
+	for _, file := range t.texts {
+		if path.Ext(file.Path) == ".diff" {
+			for _, found := range mutantName.FindAllStringSubmatch(file.Source, -1) {
+				mutants[found[1]] = true
+			}
+		}
+	}
+	return mutants
+}
+
+// find returns an error unless there is a file, or a page with an anchor after "#".
+func (t *Tree) find(target string) error {
+	name, anchor, _ := strings.Cut(target, "#")
+	page := t.texts[name]
+	if page == nil || !page.isPage() {
+		if _, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(name))); err != nil || path.Ext(name) == ".md" {
+			return fmt.Errorf("there is no %s", name)
+		}
+		return nil
+	}
+	if page.anchors == nil {
+		page.anchors = anchorsOf(page.Source)
+	}
+	if anchor != "" && !page.anchors[anchor] {
+		return fmt.Errorf("%s has no anchor %q", name, anchor)
+	}
+	return nil
+}
+
+var (
+	heading    = regexp.MustCompile(`(?m)^#+ +(.+)$|<a id="([\w-]+)"></a>`)
+	notInNames = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchorsOf returns the explicit anchors of a page and the names that forges give
+// its headings.
+func anchorsOf(text string) map[string]bool {
+	anchors := make(map[string]bool)
+	for _, found := range heading.FindAllStringSubmatch(prose(text), -1) {
+		name := found[2]
+		if name == "" {
+			name = strings.ReplaceAll(notInNames.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-")
+		}
+		unique := name
+		for n := 1; anchors[unique] && found[2] == ""; n++ {
+			unique = fmt.Sprintf("%s-%d", name, n) // the second heading of one name
+		}
+		anchors[unique] = true
+	}
+	return anchors
+}
+
+var (
+	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	quoted  = regexp.MustCompile("`[^`\n]*`") // within a line: a name, an output, the subject of a commit
+)
+
+// prose returns a page without its comments and fenced blocks, line by line where
+// it was: what is removed leaves its line ends.
+func prose(text string) string {
+	lineEnds := func(cut string) string { return strings.Repeat("\n", strings.Count(cut, "\n")) }
+	return fence.ReplaceAllStringFunc(comment.ReplaceAllStringFunc(text, lineEnds), lineEnds)
+}
