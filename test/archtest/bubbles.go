@@ -23,9 +23,6 @@ type name struct{ importPath, name string }
 // bubbleTest runs a function in a bubble, where time is virtual.
 var bubbleTest = name{"testing/synctest", "Test"}
 
-// span is a part of the source.
-type span struct{ from, to token.Pos }
-
 // waits reports whether the waits of a file are a test's: it is one, or of a harness that
 // neither owns the waits nor runs in a bubble as a whole. What test/bench measures takes
 // real time.
@@ -115,12 +112,22 @@ func (t *Tree) findTests() map[string][]string {
 	return tests
 }
 
+// spans are parts of files, from a position to another.
+type spans map[*token.File][][2]token.Pos
+
+func (t *Tree) addSpan(s spans, from, to token.Pos) {
+	file := t.fset.File(from)
+	s[file] = append(s[file], [2]token.Pos{from, to})
+}
+
+func (t *Tree) inSpan(s spans, pos token.Pos) bool {
+	return slices.ContainsFunc(s[t.fset.File(pos)], func(s [2]token.Pos) bool { return s[0] <= pos && pos < s[1] })
+}
+
 // inBubble reports whether what stands at pos runs in a bubble: it is handed to
 // synctest.Test or to a function of this module that calls it, or stands in a helper whose
 // every mention in the tests of its package is in a bubble, or a note says so.
-func (f *File) inBubble(pos token.Pos) bool {
-	return slices.ContainsFunc(f.tree.virtual()[f], func(s span) bool { return s.from <= pos && pos < s.to })
-}
+func (f *File) inBubble(pos token.Pos) bool { return f.tree.inSpan(f.tree.virtual(), pos) }
 
 // testEntry matches the functions that go test calls itself, in real time.
 var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
@@ -128,42 +135,44 @@ var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
 // helper is all functions and methods of one name in the tests of a package: the rules go
 // by names, and all of them run in bubbles or none.
 type helper struct {
-	bodies   map[*File][]span
-	mentions map[*File][]token.Pos
+	bodies   []*ast.FuncDecl
+	mentions []token.Pos // outside the bodies
 }
 
 // findVirtual finds what runs in bubbles.
-func (t *Tree) findVirtual() map[*File][]span {
+func (t *Tree) findVirtual() spans {
 	bubbles := map[name]bool{bubbleTest: true}
 	for caller, called := range t.calls((*File).isGo) {
 		if slices.Contains(called, bubbleTest) {
 			bubbles[caller] = true
 		}
 	}
-	virtual, helpers := make(map[*File][]span), make(map[name]*helper)
+	virtual := make(spans)
 	for _, file := range t.Files {
-		if file.waits() {
-			virtual[file] = append(file.handedTo(bubbles), file.notedSpans()...)
-			file.addHelpers(helpers)
+		if !file.waits() {
+			continue
+		}
+		imports, lines := file.imports(), t.fset.File(file.Syntax.Package)
+		ast.Inspect(file.Syntax, func(node ast.Node) bool {
+			if call, ok := node.(*ast.CallExpr); ok && bubbles[callee(file, imports, call)] {
+				t.addSpan(virtual, call.Lparen, call.Rparen)
+			}
+			return true
+		})
+		for line := range file.noted(bubbleNote) {
+			if line < lines.LineCount() {
+				t.addSpan(virtual, lines.LineStart(line), lines.LineStart(line+1))
+			}
 		}
 	}
-	for _, file := range t.Files {
-		if file.waits() {
-			ast.Inspect(file.Syntax, func(node ast.Node) bool {
-				if ident, ok := node.(*ast.Ident); ok && helpers[name{file.Package(), ident.Name}] != nil {
-					h := helpers[name{file.Package(), ident.Name}]
-					h.mentions[file] = append(h.mentions[file], ident.Pos())
-				}
-				return true
-			})
-		}
-	}
+	helpers := t.helpers()
 	for before := -1; before != len(helpers); {
 		before = len(helpers)
 		for name, h := range helpers {
-			if h.onlyIn(virtual) {
-				for file, bodies := range h.bodies {
-					virtual[file] = append(virtual[file], bodies...)
+			outside := func(pos token.Pos) bool { return !t.inSpan(virtual, pos) }
+			if len(h.mentions) > 0 && !slices.ContainsFunc(h.mentions, outside) {
+				for _, body := range h.bodies {
+					t.addSpan(virtual, body.Pos(), body.End())
 				}
 				delete(helpers, name)
 			}
@@ -172,57 +181,32 @@ func (t *Tree) findVirtual() map[*File][]span {
 	return virtual
 }
 
-// handedTo returns the arguments of calls of functions that run them in a bubble.
-func (f *File) handedTo(bubbles map[name]bool) (spans []span) {
-	imports := f.imports()
-	ast.Inspect(f.Syntax, func(node ast.Node) bool {
-		if call, ok := node.(*ast.CallExpr); ok && bubbles[callee(f, imports, call)] {
-			spans = append(spans, span{call.Lparen, call.Rparen})
-		}
-		return true
-	})
-	return spans
-}
-
-// notedSpans returns the lines and functions whose comments say that they run in a bubble.
-func (f *File) notedSpans() (spans []span) {
-	lines := f.tree.fset.File(f.Syntax.Package)
-	for line := range f.noted(bubbleNote) {
-		if line < lines.LineCount() {
-			spans = append(spans, span{lines.LineStart(line), lines.LineStart(line + 1)})
-		}
-	}
-	return spans
-}
-
-// addHelpers adds the functions and methods of a file that go test does not call itself.
-func (f *File) addHelpers(helpers map[name]*helper) {
-	for fn := range f.funcs() {
-		id := name{f.Package(), fn.Name.Name}
-		if testEntry.MatchString(fn.Name.Name) {
-			continue
-		}
-		if helpers[id] == nil {
-			helpers[id] = &helper{make(map[*File][]span), make(map[*File][]token.Pos)}
-		}
-		helpers[id].bodies[f] = append(helpers[id].bodies[f], span{fn.Pos(), fn.End()})
-	}
-}
-
-// onlyIn reports whether a helper is mentioned, outside itself, and only in the spans.
-func (h *helper) onlyIn(virtual map[*File][]span) bool {
-	mentioned := false
-	for file, all := range h.mentions {
-		for _, pos := range all {
-			covers := func(s span) bool { return s.from <= pos && pos < s.to }
-			if slices.ContainsFunc(h.bodies[file], covers) {
-				continue
+// helpers returns the functions and methods of tests that go test does not call itself.
+func (t *Tree) helpers() map[name]*helper {
+	helpers := make(map[name]*helper)
+	for _, file := range t.Files {
+		for fn := range file.funcs() {
+			if id := (name{file.Package(), fn.Name.Name}); file.waits() && !testEntry.MatchString(id.name) {
+				if helpers[id] == nil {
+					helpers[id] = new(helper)
+				}
+				helpers[id].bodies = append(helpers[id].bodies, fn)
 			}
-			if !slices.ContainsFunc(virtual[file], covers) {
-				return false
-			}
-			mentioned = true
 		}
 	}
-	return mentioned
+	for _, file := range t.Files {
+		ast.Inspect(file.Syntax, func(node ast.Node) bool {
+			ident, ok := node.(*ast.Ident)
+			if !ok || !file.waits() {
+				return true
+			}
+			h := helpers[name{file.Package(), ident.Name}]
+			inside := func(body *ast.FuncDecl) bool { return body.Pos() <= ident.Pos() && ident.Pos() < body.End() }
+			if h != nil && !slices.ContainsFunc(h.bodies, inside) {
+				h.mentions = append(h.mentions, ident.Pos())
+			}
+			return true
+		})
+	}
+	return helpers
 }

@@ -67,37 +67,22 @@ func measured(tree *Tree) measure {
 // declarations takes the measure of what a file declares.
 func (m *measure) declarations(file *File) {
 	pkg := file.Package()
-	export := func(name *ast.Ident) {
-		if name.IsExported() {
+	for _, d := range file.declared() {
+		if d.IsExported() {
 			m.exported[pkg]++
 		}
-	}
-	for fn := range file.funcs() {
-		m.functions = append(m.functions, file.line(fn.End())-file.line(fn.Pos())+1)
-		export(fn.Name)
-		if fn.Recv != nil {
-			m.methods[pkg+"."+receiver(file, fn)]++
-		}
-	}
-	for _, decl := range file.Syntax.Decls {
-		group, ok := decl.(*ast.GenDecl)
-		if !ok {
-			continue
-		}
-		for _, spec := range group.Specs {
-			switch s := spec.(type) {
-			case *ast.ValueSpec:
-				for _, name := range s.Names {
-					export(name)
-				}
-			case *ast.TypeSpec:
-				export(s.Name)
-				switch t := s.Type.(type) {
-				case *ast.StructType:
-					m.structs[pkg+"."+s.Name.Name] = t.Fields.NumFields()
-				case *ast.InterfaceType:
-					m.interfaces[pkg+"."+s.Name.Name] = t.Methods.NumFields()
-				}
+		switch n := d.node.(type) {
+		case *ast.FuncDecl:
+			m.functions = append(m.functions, file.line(n.End())-file.line(n.Pos())+1)
+			if d.receiver != "" {
+				m.methods[pkg+"."+d.receiver]++
+			}
+		case *ast.TypeSpec:
+			switch t := n.Type.(type) {
+			case *ast.StructType:
+				m.structs[pkg+"."+d.Name] = t.Fields.NumFields()
+			case *ast.InterfaceType:
+				m.interfaces[pkg+"."+d.Name] = t.Methods.NumFields()
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,10 +32,10 @@ type Tree struct {
 	fset    *token.FileSet
 
 	// What several files show together, found when a rule asks first: all are added before.
-	virtual   func() map[*File][]span                // what runs in bubbles
+	virtual   func() spans                           // what runs in bubbles
 	judged    func() map[*File]bool                  // what must be hermetic
 	starting  func() map[name]bool                   // functions that start a process
-	variables func() map[string]map[string]bool      // package-level variables by package
+	variables func() map[name]bool                   // at package level
 	documents func() map[string]string               // comments of packages
 	tests     func() map[string][]string             // names of tests by package
 	mutants   func() map[string]bool                 // names of mutants
@@ -152,6 +153,48 @@ func (f *File) funcs() iter.Seq[*ast.FuncDecl] {
 			}
 		}
 	}
+}
+
+// declared is a name that a file declares at its top level.
+type declared struct {
+	*ast.Ident
+	kind     token.Token // FUNC, TYPE, CONST or VAR
+	node     ast.Node    // a function's declaration, or the others' spec
+	receiver string      // of a method, the name of its type
+	doc      string      // its comment; of constants and variables, also their group's
+}
+
+var identifier = regexp.MustCompile(`\w+`)
+
+// declared returns the names that the file declares, in its order.
+func (f *File) declared() (all []declared) {
+	for _, decl := range f.Syntax.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			fn := declared{Ident: d.Name, kind: token.FUNC, node: d, doc: d.Doc.Text()}
+			if d.Recv != nil {
+				fn.receiver = identifier.FindString(f.text(d.Recv.List[0].Type))
+			}
+			all = append(all, fn)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec: // in a group, each is an idea of its own
+					doc := s.Doc.Text()
+					if !d.Lparen.IsValid() {
+						doc += d.Doc.Text()
+					}
+					all = append(all, declared{Ident: s.Name, kind: token.TYPE, node: s, doc: doc})
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						doc := d.Doc.Text() + s.Doc.Text() + s.Comment.Text()
+						all = append(all, declared{Ident: name, kind: d.Tok, node: s, doc: doc})
+					}
+				}
+			}
+		}
+	}
+	return all
 }
 
 // imports maps the name under which each import is known in the file to its path. The
