@@ -60,20 +60,6 @@ var parts = []string{
 	"internal/pace", "internal/portholder", "internal/program", "internal/redact", "internal/servicecreds",
 }
 
-// exception narrows the picture: importer, or anything below it, may not
-// import target, or its children, although it stands lower.
-type exception struct{ importer, target, why string }
-
-var exceptions = []exception{
-	{"cli", "raftstore", "the command line reaches the log through app"},
-	{"firewall", "raftstore", "effects know nothing of Raft; declare the interface you need"},
-	{"inspector/ironic", "raftstore", "effects know nothing of Raft; declare the interface you need"},
-	{"failover/kube", "raftstore", "effects know nothing of Raft; declare the interface you need"},
-	{"failover/fence", "raftstore", "effects know nothing of Raft; declare the interface you need"},
-	{"inspector", "cluster", "declare the interface you need; raftstore/logerr has the errors of the log"},
-	{"haconfig", "raftstore", "admission needs no log; declare the interface you need"},
-}
-
 // onlyImport lists packages that may import nothing of the house but this.
 var onlyImport = map[string][]string{
 	".": {"cli"},
@@ -93,27 +79,18 @@ func harness(pkg string) bool {
 
 // hasPlace reports whether the house knows the package.
 func hasPlace(pkg string) bool {
-	if harness(pkg) || slices.Contains(children, pkg) || slices.Contains(parts, pkg) {
-		return true
-	}
 	line, _ := place(pkg)
-	return line >= 0
+	return harness(pkg) || line >= 0
 }
 
-// room returns the entry of the house that a child or part belongs to; every
-// other package is its own.
-func room(pkg string) string {
-	if slices.Contains(children, pkg) || slices.Contains(parts, pkg) {
-		pkg, _, _ = strings.Cut(pkg, "/")
-	}
-	return pkg
-}
-
-// place finds where a package stands, line -1 when nowhere. A child or part
-// stands where its parent does.
+// place finds where a package stands, line -1 when nowhere. A child or part stands where
+// its parent does.
 func place(pkg string) (line, column int) {
+	if slices.Contains(children, pkg) || slices.Contains(parts, pkg) {
+		pkg = top(pkg)
+	}
 	for line, packages := range house {
-		if column := slices.Index(packages, room(pkg)); column >= 0 {
+		if column := slices.Index(packages, pkg); column >= 0 {
 			return line, column
 		}
 	}
@@ -123,38 +100,22 @@ func place(pkg string) (line, column int) {
 // mayImport decides whether importer may import target, both packages that
 // have a place and neither a harness. The reason says why not.
 func mayImport(importer, target string) (ok bool, reason string) {
-	for _, e := range exceptions {
-		if within(importer, e.importer) && room(target) == e.target {
-			return false, e.why
-		}
-	}
 	only, limited := onlyImport[importer]
-	if limited && !slices.Contains(only, target) {
-		return false, "it may import only " + strings.Join(only, ", ")
-	}
-	if slices.Contains(parts, importer) && !limited && importer != target { // an external test imports what it tests
-		return false, "a part of its parent imports nothing of the house"
-	}
 	fromLine, fromColumn := place(importer)
 	toLine, toColumn := place(target)
 	switch {
-	case importer == target:
-		return true, "" // an external test imports the package it tests
-	case fromLine == toLine && fromColumn == toColumn:
-		return family(importer, target)
-	case toLine > fromLine, toLine == fromLine && toColumn > fromColumn:
+	case limited && !slices.Contains(only, target):
+		return false, "it may import only " + strings.Join(only, ", ")
+	case importer == target: // an external test imports the package it tests
 		return true, ""
-	}
-	return false, "imports point downward, and on a line to the right"
-}
-
-// family decides imports between packages of one parent.
-func family(importer, target string) (ok bool, reason string) {
-	switch {
-	case within(importer, target), slices.Contains(parts, target):
-		return true, ""
-	case within(target, importer):
+	case slices.Contains(parts, importer) && !limited:
+		return false, "a part of its parent imports nothing of the house"
+	case fromLine == toLine && fromColumn == toColumn && within(target, importer) && !slices.Contains(parts, target):
 		return false, "a parent never imports its child; app wires them"
+	case fromLine == toLine && fromColumn == toColumn && !within(importer, target) && !slices.Contains(parts, target):
+		return false, "siblings ignore each other; meet in the parent"
+	case toLine < fromLine, toLine == fromLine && toColumn < fromColumn:
+		return false, "imports point downward, and on a line to the right"
 	}
-	return false, "siblings ignore each other; meet in the parent"
+	return true, ""
 }

@@ -179,7 +179,7 @@ func checkReuse(file *File, fn *ast.FuncDecl, report report) {
 	})
 	for i, line := range lines {
 		if found := bound.FindStringSubmatch(line); found != nil {
-			if after := reused(fn, found[1], lines[i+1:]); after >= 0 {
+			if after := reused(found[1], lines[i+1:]); after >= 0 {
 				report(file.line(fn.Pos())+i+1+after,
 					"%s is closed, and its port may be another's by now: hand the listener itself on, or take an address of %s",
 					found[1], portPackage)
@@ -190,17 +190,9 @@ func checkReuse(file *File, fn *ast.FuncDecl, report report) {
 
 // reused returns the index of the line that uses the address of a listener after its end,
 // -1 if there is none.
-func reused(fn *ast.FuncDecl, listener string, lines []string) int {
+func reused(listener string, lines []string) int {
 	names := fmt.Sprintf(`\b%s\.(?:Addr\(\)|LocalAddr\(\)|URL)`, listener)
-	results := make(map[string]bool) // of the function, by name
-	if fn.Type.Results != nil {
-		for _, field := range fn.Type.Results.List {
-			for _, result := range field.Names {
-				results[result.Name] = true
-			}
-		}
-	}
-	closed, deferred, returned := false, false, false
+	closed, deferred, result := false, false, false
 	for i, line := range lines {
 		line = strings.TrimSpace(line)
 		if condition, ok := strings.CutPrefix(line, "if "); ok { // it may ask what a server answered
@@ -217,11 +209,11 @@ func reused(fn *ast.FuncDecl, listener string, lines []string) int {
 		case strings.HasSuffix(line, listener+".Close()"):
 			closed = true
 		case closed && uses,
-			deferred && strings.HasPrefix(line, "return") && (uses || returned && line == "return"):
+			deferred && strings.HasPrefix(line, "return") && (uses || result && line == "return"):
 			return i
 		case uses && left != nil && left[1] != "err" && left[1] != "_" && !answered.MatchString(line):
 			names += `|\b` + left[1] + `\b`
-			returned = returned || results[left[1]]
+			result = result || !strings.Contains(line, ":=") // it may be one that has a name
 		}
 	}
 	return -1
