@@ -45,7 +45,7 @@ func rules() []rule {
 		{"imports", "", (*File).isGo, checkImports},
 		{"bans", "", (*File).isGo, checkBans},
 		{"doc", "", (*File).written, checkDocs},
-		{"init", "", (*File).isGo, checkInit},
+		{"init", "", (*File).isGo, matching(atImport)},
 		{"global", "", (*File).written, checkGlobals},
 		{"pure", "", pure, matching(impure...)},
 		{"maporder", "order-free: ", ordered, checkMapOrder},
@@ -56,8 +56,7 @@ func rules() []rule {
 		{"class", "", classless, matching(servers)},
 		{"sleep", "", (*File).waits, matching(realWait)},
 		{"hermetic", "not hermetic: ", (*File).hermetic, checkHermetic},
-		{"citation", "", citing, checkCitations},
-		{"links", "", (*File).isPage, checkLinks},
+		{"links", "", linking, checkLinks},
 		{"names", "", naming, checkNames},
 		{"words", "", plain, checkWords},
 	}

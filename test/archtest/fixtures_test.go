@@ -376,7 +376,7 @@ func serve() string {
 	return ln.Addr().String()
 }`},
 
-	{"citation", "fsm/x.go", "// Package fsm is a function: docs/time.md#the-clock.\npackage fsm\n\n" +
+	{"links", "fsm/x.go", "// Package fsm is a function: docs/time.md#the-clock.\npackage fsm\n\n" +
 		"// A is of docs/nothing" + ".md. //!\nconst a = \"see docs/time" + ".md#nothing\" //!"},
 
 	{"links", "docs/README.md", "[time](time.md), [the clock](time.md#the-clock), [keys](monitoring.md), [go](../go.mod)"},

@@ -6,15 +6,6 @@ import (
 	"regexp"
 )
 
-// checkInit finds functions that run at import.
-func checkInit(file *File, report report) {
-	for fn := range file.funcs() {
-		if fn.Recv == nil && fn.Name.Name == "init" && !ast.IsGenerated(file.Syntax) {
-			report(file.line(fn.Pos()), "func init: do it in a constructor that its user calls")
-		}
-	}
-}
-
 // handedIn matches what no package-level variable may hold: a clock, a logger,
 // randomness, state that several goroutines change, metrics.
 var handedIn = regexp.MustCompile(clock + `|^time\.(?:Timer|Ticker)$|^slog\.(?:Logger|New|Default|With)$|` +

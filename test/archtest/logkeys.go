@@ -52,7 +52,7 @@ func checkLogKeys(file *File, report report) {
 // logKeys returns the arguments of a call that are keys of the log.
 func logKeys(file *File, call *ast.CallExpr) (keys []ast.Expr) {
 	function := file.text(call.Fun)
-	if attribute.MatchString(function) && len(call.Args) > 0 && file.imports()["slog"] == "log/slog" {
+	if attribute.MatchString(function) && len(call.Args) > 0 {
 		if literal, ok := call.Args[0].(*ast.BasicLit); ok {
 			return []ast.Expr{literal}
 		}

@@ -11,58 +11,51 @@ import (
 	"strings"
 )
 
-// cited matches a page of the repository as comments and messages name it.
-var cited = regexp.MustCompile(`(?:docs/[\w-]+|(?:[\w-]+/)*DESIGN)\.md(?:#[\w-]*)?`)
-
-// citing leaves out this package's fixtures, which hold citations that lead nowhere.
-func citing(file *File) bool {
-	return file.isGo() && (!file.test() || file.Package() != "test/archtest")
-}
-
-// checkCitations follows every citation in comments and messages to an existing
-// page and anchor.
-func checkCitations(file *File, report report) {
-	for i, line := range strings.Split(file.Source, "\n") {
-		if !strings.Contains(line, ".md") {
-			continue // the expression matches none of the other lines, slowly
-		}
-		for _, found := range cited.FindAllString(line, -1) {
-			target := found
-			if strings.HasPrefix(found, "DESIGN") { // the package's own
-				target = path.Join(file.Package(), found)
-			}
-			if err := file.tree.find(target); err != nil {
-				report(i+1, "%s: %v", found, err)
-			}
-		}
-	}
-}
-
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s]*)\)`)
 	scheme = regexp.MustCompile(`^[a-z]+:`)
+	// cited matches a page of the repository as comments and messages name it.
+	cited = regexp.MustCompile(`((?:docs/[\w-]+|(?:[\w-]+/)*DESIGN)\.md(?:#[\w-]*)?)`)
 )
 
-// checkLinks follows every link of a page that stays inside the repository: the file that
-// it names is there, and so is its anchor. The index of docs names every page of docs.
-func checkLinks(page *File, report report) {
-	for i, line := range strings.Split(prose(page.Source), "\n") {
-		for _, found := range link.FindAllStringSubmatch(line, -1) {
-			target := path.Join(page.Package(), found[1])
-			if strings.HasPrefix(found[1], "#") {
-				target = page.Path + found[1]
+// linking leaves out this package's fixtures, which hold citations that lead nowhere.
+func linking(file *File) bool {
+	return file.isPage() || file.isGo() && (!file.test() || file.Package() != "test/archtest")
+}
+
+// checkLinks follows every link of a page that stays inside the repository, and every
+// citation of a page in comments and messages of Go: the file that it names is there, and
+// so is its anchor. The index of docs names every page of docs.
+func checkLinks(file *File, report report) {
+	expr, text := cited, file.Source
+	if file.isPage() {
+		expr, text = link, prose(file.Source)
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if !file.isPage() && !strings.Contains(line, ".md") {
+			continue // the expression matches none of the other lines, slowly
+		}
+		for _, found := range expr.FindAllStringSubmatch(line, -1) {
+			target := found[1]
+			switch {
+			case scheme.MatchString(target):
+				continue
+			case strings.HasPrefix(target, "#"):
+				target = file.Path + target
+			case file.isPage(), strings.HasPrefix(target, "DESIGN"): // the package's own
+				target = path.Join(file.Package(), target)
 			}
-			if err := page.tree.find(target); err != nil && !scheme.MatchString(found[1]) {
+			if err := file.tree.find(target); err != nil {
 				report(i+1, "%s: %v", found[1], err)
 			}
 		}
 	}
-	if page.Path != "docs/README.md" {
+	if file.Path != "docs/README.md" {
 		return
 	}
-	for name := range page.tree.texts {
-		if base := path.Base(name); path.Dir(name) == "docs" && path.Ext(name) == ".md" && name != page.Path &&
-			!strings.Contains(page.Source, "]("+base) {
+	for name := range file.tree.texts {
+		base := path.Base(name)
+		if path.Dir(name) == "docs" && path.Ext(base) == ".md" && name != file.Path && !strings.Contains(text, "]("+base) {
 			report(1, "%s is not in the index: say when to read it", base)
 		}
 	}

@@ -7,13 +7,17 @@ import (
 	"strings"
 )
 
-// pattern is what the source of some files may not show. Its text is that of an
-// expression, a goroutine, a send, a channel or a select, from its first letter.
+// pattern is what the source of some files may not show. Its text is that of a function,
+// an expression, a goroutine, a send, a channel or a select, from its first letter.
 type pattern struct {
 	text     *regexp.Regexp
 	realTime bool // but in a bubble it may
 	instead  string
 }
+
+// atImport is what runs when a package is imported.
+var atImport = pattern{text: regexp.MustCompile(`^func init\(\)`),
+	instead: "do it in a constructor that its user calls"}
 
 // clock matches what reads or waits for a clock.
 const clock = `^time\.(?:Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTicker|NewTimer)$`
@@ -61,7 +65,7 @@ func matching(patterns ...pattern) func(*File, report) {
 		ast.Inspect(file.Syntax, func(node ast.Node) bool {
 			switch node.(type) {
 			case *ast.CallExpr, *ast.CompositeLit, *ast.SelectorExpr, *ast.UnaryExpr, *ast.GoStmt, *ast.SendStmt,
-				*ast.SelectStmt, *ast.ChanType:
+				*ast.SelectStmt, *ast.ChanType, *ast.FuncDecl:
 			default:
 				return true
 			}
