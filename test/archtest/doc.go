@@ -62,7 +62,7 @@ func rules() []rule {
 	}
 }
 
-// Check runs every rule over the tree and returns the findings sorted by place.
+// Check runs every rule over the tree and returns the findings, sorted by rule and place.
 func Check(tree *Tree) []Finding {
 	var findings []Finding
 	for _, rule := range rules() {

@@ -30,7 +30,7 @@ var (
 // once.
 func checkMapOrder(file *File, report report) {
 	info, broken := file.tree.types()
-	if err := broken[file.Package()]; err != nil {
+	if err := broken[file.Syntax]; err != nil {
 		report(1, "cannot be judged until package %s compiles: %v", file.Package(), err)
 	}
 	sorted := make(map[ast.Expr]bool)
@@ -52,9 +52,9 @@ func checkMapOrder(file *File, report report) {
 	})
 }
 
-// findTypes type-checks fsm and what is below it, as far as errors allow. The go command
-// compiles what they import when it is not cached.
-func (t *Tree) findTypes() (*types.Info, map[string]error) {
+// findTypes type-checks fsm and what is below it, as far as errors allow, which it returns
+// by the first file of a package. The go command compiles what is imported and not cached.
+func (t *Tree) findTypes() (*types.Info, map[*ast.File]error) {
 	syntax, targets := make(map[string][]*ast.File), make(map[string]bool)
 	for _, file := range t.Files {
 		if ordered(file) {
@@ -66,12 +66,13 @@ func (t *Tree) findTypes() (*types.Info, map[string]error) {
 	}
 	from, listErr := exportData(t.Root, slices.Sorted(maps.Keys(targets)))
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}
-	broken := make(map[string]error)
+	broken := make(map[*ast.File]error)
 	for pkg, files := range syntax {
+		all := []error{listErr}
 		config := types.Config{Importer: importer.ForCompiler(t.fset, "gc", from),
-			Error: func(err error) { broken[pkg] = errors.Join(broken[pkg], err) }}
+			Error: func(err error) { all = append(all, err) }}
 		_, _ = config.Check(Module+"/"+pkg, t.fset, files, info) // Error has had each error
-		broken[pkg] = errors.Join(listErr, broken[pkg])
+		broken[files[0]] = errors.Join(all[:min(len(all), 3)]...)
 	}
 	return info, broken
 }

@@ -32,14 +32,14 @@ type Tree struct {
 	fset    *token.FileSet
 
 	// What several files show together, found when a rule asks first: all are added before.
-	virtual   func() spans                           // what runs in bubbles
-	judged    func() map[*File]bool                  // what must be hermetic
-	starting  func() map[name]bool                   // functions that start a process
-	variables func() map[name]bool                   // at package level
-	documents func() map[string]string               // comments of packages
-	tests     func() map[string][]string             // names of tests by package
-	mutants   func() map[string]bool                 // names of mutants
-	types     func() (*types.Info, map[string]error) // of fsm, with an error by package
+	virtual   func() spans                              // what runs in bubbles
+	judged    func() map[*File]bool                     // what must be hermetic
+	starting  func() map[name]bool                      // functions that start a process
+	variables func() map[name]bool                      // at package level
+	documents func() map[string]string                  // comments of packages
+	tests     func() map[string][]string                // names of tests by package
+	mutants   func() map[string]bool                    // names of mutants
+	types     func() (*types.Info, map[*ast.File]error) // of fsm, with errors by first file
 }
 
 // File is one source file.
