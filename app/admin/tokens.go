@@ -60,7 +60,8 @@ func (k *Keys) newToken(ctx context.Context, _ echo.Context, in NewToken) (Token
 // rotateTokens voids every join token, then makes one: should that fail, none
 // is left, which is the safe half.
 func (k *Keys) rotateTokens(ctx context.Context, c echo.Context, in NewToken) (Token, error) {
-	if _, err := in.ttl(); err != nil {
+	ttl, err := in.ttl()
+	if err != nil {
 		return Token{}, err
 	}
 	v, err := k.Store.Read(ctx)
@@ -68,7 +69,15 @@ func (k *Keys) rotateTokens(ctx context.Context, c echo.Context, in NewToken) (T
 		return Token{}, err
 	}
 	if isDry(ctx) {
-		return Token{}, k.planRotation(ctx, v, in)
+		_, add, err := k.makeJoinToken(ttl)
+		if err != nil {
+			return Token{}, err
+		}
+		var commands []fsm.Command // all at once
+		for _, t := range v.JoinTokens() {
+			commands = append(commands, membership.RevokeJoinToken{ID: t.ID})
+		}
+		return Token{}, plan(ctx, k.Store.Read, k.Wall(), append(commands, add)...)
 	}
 	for _, t := range v.JoinTokens() { // at most membership.MaxJoinTokens
 		if err := k.commit(ctx, membership.RevokeJoinToken{ID: t.ID}); err != nil && !errors.Is(err, fsm.NotFound) {
@@ -76,21 +85,4 @@ func (k *Keys) rotateTokens(ctx context.Context, c echo.Context, in NewToken) (T
 		}
 	}
 	return k.newToken(ctx, c, in)
-}
-
-// planRotation is a rotation in a dry run: all its commands at once.
-func (k *Keys) planRotation(ctx context.Context, v fsm.View, in NewToken) error {
-	ttl, err := in.ttl()
-	if err != nil {
-		return err
-	}
-	_, add, err := k.makeJoinToken(ttl)
-	if err != nil {
-		return err
-	}
-	var commands []fsm.Command
-	for _, t := range v.JoinTokens() { // at most membership.MaxJoinTokens
-		commands = append(commands, membership.RevokeJoinToken{ID: t.ID})
-	}
-	return plan(ctx, k.Store.Read, k.Wall(), append(commands, add)...)
 }

@@ -54,7 +54,11 @@ func (s *Session[T]) Get(ctx context.Context) (*T, error) {
 	}
 	fresh, err := s.logIn(ctx)
 	if err != nil {
-		s.noteRefusal(err)
+		if s.refused(err) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refusal, s.refusedAt = err, time.Now()
+		}
 		return nil, err
 	}
 	s.current.Store(fresh)
@@ -71,12 +75,4 @@ func (s *Session[T]) resting() error {
 		return s.refusal
 	}
 	return nil
-}
-
-func (s *Session[T]) noteRefusal(err error) {
-	if s.refused(err) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.refusal, s.refusedAt = err, time.Now()
-	}
 }
