@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	goiptables "github.com/coreos/go-iptables/iptables"
 )
 
 // Backend is where the commands of iptables keep their rules. A host may have
@@ -26,6 +29,9 @@ type family struct {
 	command string // path of iptables or ip6tables
 	save    string // of iptables-save
 	restore string // of iptables-restore
+	// chains is the library, which inserts the jump. It calls no iptables-restore, by which lists
+	// are one commit, and no iptables-save, by which a table is read as a whole.
+	chains *goiptables.IPTables
 	// tables is the file in which the legacy back end names its tables.
 	tables string
 }
@@ -81,9 +87,13 @@ func otherBackend(b Backend) Backend {
 // familiesOf looks up the commands of both families; of one, where the kernel
 // has no IPv6 for a packet to come in by.
 func familiesOf(suffix string) ([]family, error) {
-	all := []family{{name: "IPv4", command: "iptables" + suffix, tables: "ip_tables_names"}}
+	all := []family{{
+		name: "IPv4", command: "iptables" + suffix, tables: "ip_tables_names",
+	}}
 	if _, err := os.Stat("/proc/thread-self/net/if_inet6"); err == nil {
-		all = append(all, family{name: "IPv6", command: "ip6tables" + suffix, tables: "ip6_tables_names"})
+		all = append(all, family{
+			name: "IPv6", command: "ip6tables" + suffix, tables: "ip6_tables_names",
+		})
 	}
 	for i := range all {
 		f := &all[i]
@@ -93,6 +103,16 @@ func familiesOf(suffix string) ([]family, error) {
 		f.command, errs[0] = find(f.command)
 		if err := errors.Join(errs[:]...); err != nil {
 			return nil, err
+		}
+		protocol := goiptables.ProtocolIPv4
+		if f.name == "IPv6" {
+			protocol = goiptables.ProtocolIPv6
+		}
+		var err error
+		f.chains, err = goiptables.New(goiptables.IPFamily(protocol), goiptables.Path(f.command),
+			goiptables.Timeout(int(lockWait/time.Second)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(f.command), err)
 		}
 	}
 	return all, nil
@@ -175,7 +195,7 @@ func (t tools) survey(ctx context.Context) (s survey, err error) {
 // probe fails where the back end cannot be used.
 func (t tools) probe(ctx context.Context) error {
 	for _, f := range t.families {
-		if _, err := f.listChain(ctx, input); err != nil {
+		if _, err := runCommand(ctx, "", f.command, append(wait(), "-t", listTable, "-S", input)...); err != nil {
 			return err
 		}
 	}

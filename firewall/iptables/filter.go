@@ -61,7 +61,7 @@ func (f *Filter) Replace(ctx context.Context, r firewall.Ruleset) error {
 		if err := family.commit(ctx, text); err != nil {
 			return fmt.Errorf("program the %s rules: %w", family.name, err)
 		}
-		if err := family.enter(ctx, f.layout); err != nil {
+		if err := family.enter(ctx, f.layout, listTable, gateChain); err != nil {
 			return fmt.Errorf("put the jump into %s (%s): %w", input, family.name, err)
 		}
 	}
@@ -88,7 +88,7 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 	if f.known == nil {
 		return errUnknown
 	}
-	text, next, small := f.known.edit(c, jumpText(f.layout))
+	text, next, small := f.known.edit(c, jumpText(f.layout, gateChain))
 	if !small {
 		return f.Replace(ctx, f.known.ruleset().With(c))
 	}

@@ -10,32 +10,34 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 )
 
-// enter makes INPUT lead to our chain, first of all.
-func (f family) enter(ctx context.Context, l firewall.Layout) error {
-	now, err := f.chainsOf(ctx, input)
-	if err != nil || now.entrance(l) == nil {
+// enter makes INPUT lead to one of our chains, first of all.
+func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string) error {
+	now, err := f.chainsOf(ctx, name, input)
+	if err != nil {
 		return err
 	}
+	err = now.entrance(l, chain)
+	if err == nil {
+		return nil
+	}
+	if len(now.leave([]string{chain})) == 0 {
+		return f.insert(ctx, l, name, chain)
+	}
 	// One commit, so that there is no moment without a jump.
-	return f.commit(ctx, now.replaceJumps(l))
+	return f.commit(ctx, now.replaceJumps(l, chain))
 }
 
-// listChain prints a chain of the table of the lists.
-func (f family) listChain(ctx context.Context, chain string) ([]byte, error) {
-	return runCommand(ctx, "", f.command, append(wait(), "-t", listTable, "-S", chain)...)
-}
-
-// chainsOf reads single chains of that table, one after the other.
-func (f family) chainsOf(ctx context.Context, chains ...string) (table, error) {
+// chainsOf reads single chains of a table, one after the other.
+func (f family) chainsOf(ctx context.Context, name string, chains ...string) (table, error) {
 	var all string
 	for _, chain := range chains {
-		listed, err := f.listChain(ctx, chain)
+		listed, err := runCommand(ctx, "", f.command, append(wait(), "-t", name, "-S", chain)...)
 		if err != nil {
 			return table{}, err
 		}
 		all += inSave(listed)
 	}
-	return parse(listTable, []byte("*"+listTable+"\n"+all+commit))
+	return parse(name, []byte("*"+name+"\n"+all+commit))
 }
 
 // inSave turns the words of -S, which may be of a chain of ours, into those of
@@ -55,9 +57,9 @@ func inSave(listed []byte) string {
 
 // replaceJumps is the commit that takes every rule out of INPUT that leads to a
 // chain of ours, and puts the right one first.
-func (t table) replaceJumps(l firewall.Layout) string {
-	lines := t.leave([]string{gateChain})
-	return script(t.name, append(lines, "-I "+input+" 1 "+jumpText(l)))
+func (t table) replaceJumps(l firewall.Layout, chain string) string {
+	lines := t.leave([]string{chain})
+	return script(t.name, append(lines, "-I "+input+" 1 "+jumpText(l, chain)))
 }
 
 // leave are the lines that take every rule out of INPUT that leads to one of
@@ -69,6 +71,15 @@ func (t table) leave(chains []string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// insert puts the jump first. The library takes no context; its wait for the
+// lock is bounded, and nothing else makes it wait.
+func (f family) insert(ctx context.Context, l firewall.Layout, name, chain string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ofLibrary(f.command, f.chains.Insert(name, input, 1, jump(l, chain)...))
 }
 
 // remove takes our chains out of the back end: what leads to them, and then

@@ -269,7 +269,7 @@ func TestForeignHands(t *testing.T) {
 			{"a flush of everything", []string{"-F"}, true},
 			{"a flush of a list", []string{"-F", denyChain}, true},
 			{"a flush of the gate", []string{"-F", gateChain}, true},
-			{"the jump deleted", append([]string{"-D", input}, strings.Fields(jumpText(layout))...), true},
+			{"the jump deleted", append([]string{"-D", input}, jump(layout, gateChain)...), true},
 			{"a rule before the jump", []string{"-I", input, "1", "-p", "udp", "-j", "ACCEPT"}, false},
 			{"a rule in the gate", []string{"-I", gateChain, "1", "-j", "ACCEPT"}, false},
 			{"a MAC of an unknown machine", []string{"-A", allowChain, "-m", "mac", "--mac-source", unknown, "-j", "ACCEPT"},

@@ -56,14 +56,20 @@ func check(l firewall.Layout) error {
 	return nil
 }
 
-// jumpText is the rule in INPUT that leads gated packets to our chains, in the words of iptables-save.
-func jumpText(l firewall.Layout) string {
+// match is what a packet must be to enter our chains.
+func match(l firewall.Layout) []string {
 	var ports []string
 	for _, p := range firewall.Gated() {
 		ports = append(ports, strconv.Itoa(int(p)))
 	}
-	return "-i " + l.Interface + " -p udp -m multiport --dports " + strings.Join(ports, ",") + " -j " + gateChain
+	return []string{"-i", l.Interface, "-p", "udp", "-m", "multiport", "--dports", strings.Join(ports, ",")}
 }
+
+// jump is the rule in INPUT that leads to one of our chains.
+func jump(l firewall.Layout, chain string) []string { return append(match(l), "-j", chain) }
+
+// jumpText is the same in the words of iptables-save.
+func jumpText(l firewall.Layout, chain string) string { return strings.Join(jump(l, chain), " ") }
 
 // script is what iptables-restore reads to change one table, in one commit.
 func script(name string, lines []string) string {

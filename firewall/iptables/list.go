@@ -3,7 +3,6 @@ package iptables
 import (
 	"slices"
 	"strconv"
-	"strings"
 )
 
 const (
@@ -45,8 +44,13 @@ func (l list) chainOf(mac string) string {
 // without carry. MACs of one order come in steps of 2, 4 or 16, which leave a
 // digit as it is; some other digit counts for them.
 func digest(mac string) (sum int) {
-	for _, c := range mac {
-		sum ^= max(strings.IndexRune("0123456789abcdef", c), 0)
+	for i := range len(mac) {
+		switch c := mac[i]; {
+		case '0' <= c && c <= '9':
+			sum ^= int(c - '0')
+		case 'a' <= c && c <= 'f':
+			sum ^= int(c-'a') + 10
+		}
 	}
 	return sum % parts
 }

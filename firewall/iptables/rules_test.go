@@ -98,8 +98,8 @@ func built(t rapid.TB, from table, r firewall.Ruleset) (table, rules) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.entrance(site1) != nil {
-		if next, err = restore(next, next.replaceJumps(site1)); err != nil {
+	if next.entrance(site1, gateChain) != nil {
+		if next, err = restore(next, next.replaceJumps(site1, gateChain)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestRules(t *testing.T) {
 				var text string
 				var next rules
 				want = want.With(c)
-				if text, next, small = now.edit(c, jumpText(site1)); text != "" {
+				if text, next, small = now.edit(c, jumpText(site1, gateChain)); text != "" {
 					var err error
 					if kernel, err = restore(kernel, text); err != nil {
 						t.Fatal(err)
@@ -212,7 +212,7 @@ func TestChangeOfOthersRules(t *testing.T) {
 	} {
 		kernel, now := built(t, host(), r)
 		text, _, ok := now.edit(firewall.Change{Deny: []string{"52:54:00:ff:ff:01"}, Unallow: r.Allow[:1]},
-			jumpText(site1))
+			jumpText(site1, gateChain))
 		if !ok {
 			t.Fatalf("%s: the change is not small", name)
 		}

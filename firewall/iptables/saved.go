@@ -95,31 +95,31 @@ func harmless(rule string, l firewall.Layout) bool {
 	return false
 }
 
-// entrance says how our chains are entered from INPUT: nothing before the
+// entrance says how a chain of ours is entered from INPUT: nothing before the
 // jump may take packets away from it, and no other rule may lead there.
-func (t table) entrance(l firewall.Layout) error {
-	want := jumpText(l)
+func (t table) entrance(l firewall.Layout, chain string) error {
+	want := jumpText(l, chain)
 	var before string
 	found := 0
 	for _, rule := range t.rules[input] {
 		switch {
 		case rule == want:
 			found++
-		case target(rule) == gateChain:
+		case target(rule) == chain:
 			return fmt.Errorf("%w: in table %s a rule that is not ours leads to %s: -A %s %s", firewall.ErrForeign, t.name,
-				gateChain, input, rule)
+				chain, input, rule)
 		case found == 0 && before == "" && !harmless(rule, l):
 			before = rule
 		}
 	}
 	switch {
 	case found == 0:
-		return fmt.Errorf("%w: table %s has no jump from %s to %s", firewall.ErrForeign, t.name, input, gateChain)
+		return fmt.Errorf("%w: table %s has no jump from %s to %s", firewall.ErrForeign, t.name, input, chain)
 	case found > 1:
-		return fmt.Errorf("%w: table %s has %d jumps from %s to %s", firewall.ErrForeign, t.name, found, input, gateChain)
+		return fmt.Errorf("%w: table %s has %d jumps from %s to %s", firewall.ErrForeign, t.name, found, input, chain)
 	case before != "":
 		return fmt.Errorf("%w: in table %s packets meet another rule before the jump to %s: -A %s %s", firewall.ErrForeign,
-			t.name, gateChain, input, before)
+			t.name, chain, input, before)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (t table) exactly(chain string, want ...string) error {
 
 // rulesOf reads our rules out of the table filter.
 func (t table) rulesOf(l firewall.Layout) (r rules, err error) {
-	if err := t.entrance(l); err != nil {
+	if err := t.entrance(l, gateChain); err != nil {
 		return rules{}, err
 	}
 	if n := len(t.rules[gateChain]); n > 0 {

@@ -67,14 +67,7 @@ func (w *Watch) checkRules(ctx context.Context) {
 // why.
 func (f *Filter) rulesAreMet(ctx context.Context) bool {
 	for _, family := range f.tools.families {
-		// At least INPUT and the chain that it leads to. In the nf_tables back end that costs little,
-		// however long the lists are. In the legacy one the same command takes the lock that programs
-		// share, and the one that reads the whole table does not.
-		read := func() (table, error) { return family.chainsOf(ctx, input, gateChain) }
-		if f.tools.backend == Legacy {
-			read = family.beginRead(ctx, listTable)
-		}
-		now, err := read()
+		now, err := family.readInputChains(ctx, f.tools.backend)
 		if err != nil || !now.rulesAreMet(f.layout) {
 			return false
 		}
@@ -86,6 +79,17 @@ func (f *Filter) rulesAreMet(ctx context.Context) bool {
 // to our chain, and that chain holds our rules alone. An ACCEPT in front of them
 // would let through what they drop.
 func (t table) rulesAreMet(l firewall.Layout) bool {
-	return t.entrance(l) == nil &&
+	return t.entrance(l, gateChain) == nil &&
 		(t.exactly(gateChain, gate(true)...) == nil || t.exactly(gateChain, gate(false)...) == nil)
+}
+
+// readInputChains reads at least INPUT and the chain that it leads to. In the nf_tables
+// back end that costs little, however long the lists are. In the legacy one the
+// same command takes the lock that programs share, and the one that reads the
+// whole table does not.
+func (f family) readInputChains(ctx context.Context, b Backend) (table, error) {
+	if b == Legacy {
+		return f.readTable(ctx, listTable)
+	}
+	return f.chainsOf(ctx, listTable, input, gateChain)
 }

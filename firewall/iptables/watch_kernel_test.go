@@ -3,7 +3,6 @@
 package iptables
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/firewall"
@@ -31,7 +30,7 @@ func TestWatch(t *testing.T) {
 		}
 		for what, args := range map[string][]string{
 			"a flush of everything":                         {"-F"},
-			"the jump deleted":                              strings.Fields("-D " + input + " " + jumpText(layout)),
+			"the jump deleted":                              append([]string{"-D", input}, jump(layout, gateChain)...),
 			"an ACCEPT of everything before the jump":       {"-I", input, "1", "-j", accept},
 			"an ACCEPT of the interface before the jump":    {"-I", input, "1", "-i", near, "-j", accept},
 			"an ACCEPT of other interfaces before the jump": {"-I", input, "1", "!", "-i", "lo", "-j", accept},
