@@ -48,6 +48,20 @@ func TestDeviceIsNotToldTheMachineOfNow(t *testing.T) {
 	}
 }
 
+// A new leader that finds a remediation open looks first, and says so.
+func TestNewLeaderLooksFirst(t *testing.T) {
+	for _, deed := range []string{"begin", "to cordoned", "to fencing"} {
+		t.Run(deed, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.leaderLostAt(deed, func() { w.cutPower("n1") })
+				second := w.lead("h2", safe(), 0, 0)
+				w.pass(safe().Detection.LeaseAge / 2)
+				w.waitsFor(second, "this leader has not seen its Lease change")
+			})
+		})
+	}
+}
+
 // The first proof of a new leader asks the kubelet already: it reads the Node first, which
 // says where that listens.
 func TestFirstProofOfALeaderAsksTheKubelet(t *testing.T) {

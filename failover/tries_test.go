@@ -90,6 +90,27 @@ func TestIllMachineThatBootsEndsTheTries(t *testing.T) {
 	})
 }
 
+// A Node tells another boot before its Lease is renewed: its machine has booted, and the tries
+// end although it is silent.
+func TestBootThatTheNodeTellsEndsTheTries(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.fault("n1", deviceAway)
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemFencing)
+		w.pass(10 * time.Second)
+		w.with(func() {
+			w.nodes["n1"].BootID = "another boot"
+			w.touch(w.nodes["n1"])
+		})
+		w.pass(30 * time.Second)
+		if m := w.remediations("n1")[0]; m.State != kubestate.RemCancelled {
+			t.Errorf("tries: its remediation is not over, but %v\n%s", m.State, w.story())
+		}
+	})
+}
+
 // One that was off has power again, and boots while its device is tried once more.
 func TestMachineThatWasOffEndsTheTries(t *testing.T) {
 	inWorld(t, 5, 2, func(w *world) {
