@@ -190,6 +190,7 @@ type Filter struct {
 	Driver  string `json:"driver,omitempty"`  // in use
 	Problem string `json:"problem,omitempty"` // why its rules are not as they should be
 	Drift   int    `json:"drift,omitempty"`   // how often another program changed them, of late
+	MACs    int    `json:"macs,omitempty"`    // on its lists
 	Renewed uint64 `json:"renewed,omitempty"` // how often the lease was, since the peer's start
 	Lapsed  uint64 `json:"lapsed,omitempty"`  // how often the kernel ended the lease before that
 	LeaseMS int64  `json:"lease_ms,omitempty"`

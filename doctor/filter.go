@@ -139,6 +139,11 @@ func (f Facts) programmed() []Finding {
 			"another program changed the rules of the PXE filter, %d times since this peer started; they were rebuilt, closed, and until then this host may have answered every machine",
 			f.Filter.Drift))
 	}
+	if f.Filter.MACs > manyMACs && f.Filter.Driver == "iptables" {
+		out = append(out, newFinding(Warning, f, []string{"# in trivet.yaml on each host, one after the other:",
+			"firewall: {driver: nftables}", "systemctl restart trivet"},
+			"%d MACs are on the lists, and iptables compares each packet with one after the other", f.Filter.MACs))
+	}
 	out = append(out, f.lapses()...)
 	age := time.Duration(f.Filter.AgeMS) * time.Millisecond
 	switch {
@@ -152,6 +157,10 @@ func (f Facts) programmed() []Finding {
 	}
 	return out
 }
+
+// manyMACs is from when on a rule for each MAC costs more than a host should give: a batch of
+// starts takes seconds (docs/pxe.md#drivers).
+const manyMACs = 2000
 
 // A lease that ends too soon this often is too short for its host. The first few may be
 // the start of a host that is busy; of an hour's renewals with the default, the share

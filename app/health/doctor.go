@@ -82,7 +82,7 @@ func (d *Door) AddTo(f *doctor.Facts) {
 	f.Filter.Driver = d.Driver
 	if d.Guard != nil {
 		v, lists := d.Members.Log.View(), d.listState()
-		f.Filter.Problem = api.ErrorText(lists.Err)
+		f.Filter.Problem, f.Filter.MACs = api.ErrorText(lists.Err), lists.Allow+lists.Deny
 		if lists.Drift > 0 && time.Since(lists.Drifted) < driftShown {
 			f.Filter.Drift = lists.Drift
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/trivet-ha/trivet/firewall"
 )
@@ -20,9 +19,6 @@ type Filter struct {
 	// known are the rules as they were programmed last; nil if that is not
 	// known, after a failure or at the start.
 	known *rules
-
-	mu    sync.Mutex
-	notes []string
 }
 
 var _ firewall.Chains = (*Filter)(nil)
@@ -41,9 +37,7 @@ func newOn(ctx context.Context, l firewall.Layout, only Backend) (*Filter, error
 	if err != nil {
 		return nil, fmt.Errorf("firewall.driver: iptables: %w", err)
 	}
-	f := &Filter{layout: l, tools: t, leftover: leftover}
-	f.noteSize(0)
-	return f, nil
+	return &Filter{layout: l, tools: t, leftover: leftover}, nil
 }
 
 // Backend returns where the rules are kept.
@@ -72,7 +66,6 @@ func (f *Filter) Replace(ctx context.Context, r firewall.Ruleset) error {
 		f.leftover = f.leftover[1:]
 	}
 	f.known = &next
-	f.noteSize(next.allow.size() + next.deny.size())
 	return nil
 }
 
@@ -105,7 +98,6 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 		}
 	}
 	f.known = &next
-	f.noteSize(next.allow.size() + next.deny.size())
 	return nil
 }
 

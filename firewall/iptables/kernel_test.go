@@ -304,9 +304,6 @@ func TestManyMACs(t *testing.T) {
 		if got, err := f.Read(ctx); err != nil || !got.Equal(rules) {
 			t.Fatalf("10,000 MACs are not read back: %d, %v", len(got.Deny), err)
 		}
-		if notes := strings.Join(f.Notes(), "\n"); !strings.Contains(notes, "10001 MACs") {
-			t.Errorf("nobody says that the lists are long: %s", notes)
-		}
 		began = time.Now()
 		must(t, f.Change(ctx, firewall.Change{Deny: []string{both}, Undeny: []string{rules.Deny[5000]}}))
 		t.Logf("full build %v, one change %v", built, time.Since(began))
