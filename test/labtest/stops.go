@@ -36,9 +36,9 @@ func stops() map[string][]edit {
 	return map[string][]edit{
 		"firewall/guard.go": {{"	if door {\n", "	if door {\n	" + at(afterProof)}},
 		"firewall/nftables/lease.go": {
-			{"	err := l.swap(ctx, func(f *Filter) []netlink.Message {\n		return append(f.deleteElements(",
+			{"	err := l.swap(ctx, d, func(f *Filter) []netlink.Message {\n		return append(f.deleteElements(",
 				"	place := \"" + beforeShow + "\"\n	if l.filters[0].table.name == Table {\n		place = \"" + beforeSwap +
-					"\"\n	}\n	err := l.swap(labstop.Mark(ctx, place), func(f *Filter) []netlink.Message {\n" +
+					"\"\n	}\n	err := l.swap(labstop.Mark(ctx, place), d, func(f *Filter) []netlink.Message {\n" +
 					"		return append(f.deleteElements("},
 			{"	return l.socket.commit(ctx, 0, changes...)\n",
 				"	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"},
