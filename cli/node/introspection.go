@@ -26,6 +26,27 @@ const (
 func Introspection(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
+	var file string
+	reprocess := &cobra.Command{
+		Use:   "reprocess NODE…",
+		Short: "Have the hooks and rules of today work on data that was sent before",
+		Long: "Have the hooks and rules of today work on the data of the nodes' last introspections; - reads nodes from standard input.\n" +
+			"No machine is switched on or off. With --data-file the data of one node is replaced by a document, as the ramdisk would send it.\n" +
+			"The command ends when the work was accepted; 'trivet introspection list' shows how it goes.",
+		Example: "trivet introspection reprocess node-1\ntrivet introspection reprocess node-1 --data-file changed.json",
+		RunE: func(c *cobra.Command, args []string) error {
+			document, err := readDocument(t, file, args)
+			if err != nil {
+				return err
+			}
+			reapply := func(ctx context.Context, web *client.Client, node string) error {
+				return web.Reapply(ctx, node, document)
+			}
+			return actOnNodes(c.Context(), t, f, args, reapply, waiting{})
+		},
+	}
+	reprocess.Flags().StringVar(&file, "data-file", "",
+		"JSON document to work on in the place of the stored data; - is standard input")
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
 		introspectionStart(t, f), introspectionShow(t, f), introspectionList(t, f),
 		&cobra.Command{
@@ -38,8 +59,7 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 				return actOnNodes(c.Context(), t, f, args, abort, waiting{})
 			},
 		},
-		introspectionReprocess(t, f),
-		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
+		reprocess, term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
 		ofOriginal("introspection interface"), ofOriginal("introspection status"))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
@@ -189,7 +209,22 @@ func listIntrospections(ctx context.Context, t *term.Terminal, web *client.Clien
 		}
 		rows = append(rows, s)
 	}
-	mark, names, found := t.Style(), nodeNames(ctx, t, web, rows), findingsOf(ctx, t, web, rows)
+	mark, names := t.Style(), nodeNames(ctx, t, web, rows)
+	found := make(map[string]string) // what stops the machines of nodes, for a column that -o wide has alone
+	mayBeStopped := func(i client.Introspection) bool {
+		return i.State == client.StateWaiting || i.State == client.StateError
+	}
+	if t.Format == "wide" && slices.ContainsFunc(rows, mayBeStopped) {
+		stopped, err := web.Hardware().Stopped(ctx)
+		if err != nil {
+			t.Warn("what stops machines is missing: %s", term.Printable(err.Error()))
+		}
+		for _, n := range stopped {
+			found[n.UUID] = strings.Join(term.Each(n.Findings, func(f client.BootFinding) string {
+				return f.Code + ": " + f.Text
+			}), "; ")
+		}
+	}
 	type row struct {
 		UUID, Name, State, Started, Finished, Error string
 		Finding                                     string `col:"wide"`

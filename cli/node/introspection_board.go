@@ -93,15 +93,6 @@ func (b *board) change(i int, do func(*nodeRun)) {
 	do(&b.runs[i])
 }
 
-// setTrouble notes why the API could not be looked at; nil when it could.
-func (b *board) setTrouble(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.trouble = ""; err != nil {
-		b.trouble = term.Printable(err.Error())
-	}
-}
-
 // pending is the nodes whose introspection is under way, as numbers of runs.
 func (b *board) pending() []int {
 	b.mu.Lock()
@@ -135,8 +126,15 @@ func (b *board) summary() (done, total int, detail string) {
 			done++
 		}
 	}
+	stages := []string{stageAsking, resultAccepted} // in the order of a life
+	for _, s := range client.States() {
+		if s != client.StateFinished && s != client.StateError { // these are told as the results that they are
+			stages = append(stages, s)
+		}
+	}
+	stages = append(stages, resultFinished, resultFailed, resultUnfinished, resultRefused, resultUnknown, resultNotAsked)
 	var parts []string
-	for _, stage := range stages() {
+	for _, stage := range stages {
 		if n := counts[stage]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(stage, "_", " ")))
 		}
@@ -150,18 +148,6 @@ func (b *board) summary() (done, total int, detail string) {
 
 // stageAsking is before there is any result.
 const stageAsking = "to ask for"
-
-// stages is everything that a summary counts, in the order of a life. The state
-// error is told as the result that it is.
-func stages() []string {
-	out := []string{stageAsking, resultAccepted}
-	for _, s := range client.States() {
-		if s != client.StateFinished && s != client.StateError {
-			out = append(out, s)
-		}
-	}
-	return append(out, resultFinished, resultFailed, resultUnfinished, resultRefused, resultUnknown, resultNotAsked)
-}
 
 // verdict is the error of the whole command: its exit code and hint are those
 // of the first node that failed, in the order given.

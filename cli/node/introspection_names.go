@@ -18,7 +18,8 @@ const (
 
 // nodeNames maps the UUIDs of nodes to their names in Ironic, for tables. What
 // cannot be had is missing, and said on standard error: the answer itself is
-// not held up by it.
+// not held up by it. A node that Ironic has no more, and a server that does not
+// know the question, are not worth a word.
 func nodeNames(ctx context.Context, t *term.Terminal, web *client.Client,
 	rows []client.Introspection) map[string]string {
 	if len(rows) == 0 || t.Format != "table" && t.Format != "wide" {
@@ -26,16 +27,6 @@ func nodeNames(ctx context.Context, t *term.Terminal, web *client.Client,
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
 	defer cancel()
-	names, err := readNames(ctx, web, rows)
-	if err != nil {
-		t.Warn("names of nodes are missing: %s", term.Printable(err.Error()))
-	}
-	return names
-}
-
-// readNames asks for the names of the nodes of rows. A node that Ironic has no
-// more, and a server that does not know the question, are no error.
-func readNames(ctx context.Context, web *client.Client, rows []client.Introspection) (map[string]string, error) {
 	var found []client.NodeName
 	var err error
 	if len(rows) > fewNodes {
@@ -53,12 +44,12 @@ func readNames(ctx context.Context, web *client.Client, rows []client.Introspect
 			}
 		}
 	}
+	if err != nil && !client.HasStatus(err, http.StatusNotFound) {
+		t.Warn("names of nodes are missing: %s", term.Printable(err.Error()))
+	}
 	names := make(map[string]string, len(found))
 	for _, n := range found {
 		names[n.UUID] = n.Name
 	}
-	if client.HasStatus(err, http.StatusNotFound) {
-		err = nil
-	}
-	return names, err
+	return names
 }

@@ -104,11 +104,20 @@ func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []
 	case len(b.pending()) > 0:
 		t.Say("%s; 'trivet introspection list' shows how it goes", detail)
 	}
-	runs, verdict := b.runs, b.verdict()
-	if w.failedOnly && verdict != nil {
-		runs = slices.DeleteFunc(slices.Clone(runs), func(r nodeRun) bool { return r.failure == nil })
+	verdict := b.verdict()
+	runs := slices.DeleteFunc(slices.Clone(b.runs), func(r nodeRun) bool {
+		if r.failure == nil {
+			return w.failedOnly && verdict != nil
+		}
+		return t.Format == "name" // it names those of which all is well
+	})
+	type row struct {
+		Node, Result, Took, Error string
+		State, UUID               string `col:"wide"`
 	}
-	return errors.Join(printRuns(t, runs), verdict)
+	return errors.Join(t.Show(runs, term.Each(runs, func(r nodeRun) row {
+		return row{r.Node, r.Result, r.took(), t.Clip(r.Error), r.State, r.UUID}
+	})), verdict)
 }
 
 // ask acts on the i-th node, notes what came of it, and returns why it failed.
@@ -163,7 +172,11 @@ func (b *board) followPending(ctx context.Context, web *client.Client) error {
 			return nil
 		}
 		err := b.readPending(ctx, web, pending)
-		b.setTrouble(err)
+		b.mu.Lock()
+		if b.trouble = ""; err != nil {
+			b.trouble = term.Printable(err.Error())
+		}
+		b.mu.Unlock()
 		if term.ExitOf(err) == term.ExitNotAuthorised {
 			return err
 		}
@@ -173,14 +186,31 @@ func (b *board) followPending(ctx context.Context, web *client.Client) error {
 	}
 }
 
-// readPending reads where the pending nodes stand: many from the listing, where they
-// are among the newest, and those that it does not show, or few, one by one.
+// readPending reads where the pending nodes stand: many from the listing, until it has shown
+// all of them, and those that it does not show, or few, one by one.
 func (b *board) readPending(ctx context.Context, web *client.Client, pending []int) error {
 	if len(pending) > callsAtOnce {
-		var err error
-		if pending, err = b.lookThrough(ctx, web, pending); err != nil {
-			return err
+		wanted, shown := make(map[string]int), make(map[int]bool)
+		b.mu.Lock()
+		for _, i := range pending {
+			if id := b.runs[i].UUID; id != "" {
+				wanted[id] = i
+			}
 		}
+		b.mu.Unlock()
+		for s, err := range web.List(ctx, client.ListOptions{}) {
+			if err != nil {
+				return err
+			}
+			if i, ok := wanted[s.UUID]; ok {
+				b.change(i, func(r *nodeRun) { r.learn(s) })
+				shown[i] = true
+			}
+			if len(shown) == len(wanted) {
+				break
+			}
+		}
+		pending = slices.DeleteFunc(pending, func(i int) bool { return shown[i] })
 	}
 	errs := make([]error, len(pending))
 	forEach(ctx, web, len(pending), func(ctx context.Context, i int) error {
@@ -196,33 +226,6 @@ func (b *board) readPending(ctx context.Context, web *client.Client, pending []i
 		return err
 	})
 	return cmp.Or(errs...) // the first
-}
-
-// lookThrough reads the listing until it has shown all pending nodes, and
-// returns those that it did not show.
-func (b *board) lookThrough(ctx context.Context, web *client.Client, pending []int) (missing []int, err error) {
-	wanted := make(map[string]int)
-	b.mu.Lock()
-	for _, i := range pending {
-		if id := b.runs[i].UUID; id != "" {
-			wanted[id] = i
-		}
-	}
-	b.mu.Unlock()
-	shown := make(map[int]bool)
-	for s, err := range web.List(ctx, client.ListOptions{}) {
-		if err != nil {
-			return nil, err
-		}
-		if i, ok := wanted[s.UUID]; ok {
-			b.change(i, func(r *nodeRun) { r.learn(s) })
-			shown[i] = true
-		}
-		if len(shown) == len(wanted) {
-			break
-		}
-	}
-	return slices.DeleteFunc(pending, func(i int) bool { return shown[i] }), nil
 }
 
 // leave notes why the command no longer waits for the nodes that are not done: the
@@ -241,18 +244,4 @@ func (b *board) leave(ctx context.Context, err error) {
 			r.fail(resultUnfinished, term.Fail(code, hint, "%w; the introspection goes on without this command", err))
 		})
 	}
-}
-
-// printRuns prints what became of each node; -o name those of which all is well.
-func printRuns(t *term.Terminal, runs []nodeRun) error {
-	if t.Format == "name" {
-		runs = slices.DeleteFunc(slices.Clone(runs), func(r nodeRun) bool { return r.failure != nil })
-	}
-	type row struct {
-		Node, Result, Took, Error string
-		State, UUID               string `col:"wide"`
-	}
-	return t.Show(runs, term.Each(runs, func(r nodeRun) row {
-		return row{r.Node, r.Result, r.took(), t.Clip(r.Error), r.State, r.UUID}
-	}))
 }

@@ -37,9 +37,8 @@ func Node(t *term.Terminal, peer term.Peer, local func(login bool) (string, erro
 			return confirmSync(c.Context(), t, peer, now)
 		}
 		return t.Show(now, func() error {
-			fmt.Fprintln(t.Out, term.Printable(syncText(now)))
-			if now.Ports != nil {
-				fmt.Fprintln(t.Out, term.Printable(portsText(*now.Ports)))
+			for _, text := range syncTexts(now) {
+				fmt.Fprintln(t.Out, term.Printable(text))
 			}
 			return nil
 		})
@@ -78,24 +77,26 @@ func confirmSync(ctx context.Context, t *term.Terminal, peer term.Peer, now admi
 	return nil
 }
 
-// portsText says in words why the list of ports is not believed.
-func portsText(s admin.Sync) string {
-	if s.Confirmed {
-		return fmt.Sprintf("%s; the MACs of %d ports leave the blacklist at the next round", s.Reason, s.Missing)
-	}
-	return s.Reason + "; their MACs stay on the blacklist ('trivet node sync --confirm' lets them go)"
-}
-
-// syncText says in words how the synchronisation stands.
-func syncText(s admin.Sync) string {
+// syncTexts say in words how the synchronisation of nodes stands, and why the list of ports is
+// not believed.
+func syncTexts(s admin.Sync) (texts []string) {
 	switch {
 	case !s.Suspected:
-		return "Ironic's list of nodes is believed"
+		texts = append(texts, "Ironic's list of nodes is believed")
 	case s.Confirmed:
-		return fmt.Sprintf("%s; %d nodes are deleted at the next round", s.Reason, s.Missing)
+		texts = append(texts, fmt.Sprintf("%s; %d nodes are deleted at the next round", s.Reason, s.Missing))
 	case s.Digest == "":
-		return s.Reason + "; no node is deleted"
+		texts = append(texts, s.Reason+"; no node is deleted")
 	default:
-		return fmt.Sprintf("%s; no node is deleted ('trivet node sync --confirm' allows it)", s.Reason)
+		texts = append(texts, s.Reason+"; no node is deleted ('trivet node sync --confirm' allows it)")
 	}
+	switch ports := s.Ports; {
+	case ports == nil:
+	case ports.Confirmed:
+		texts = append(texts,
+			fmt.Sprintf("%s; the MACs of %d ports leave the blacklist at the next round", ports.Reason, ports.Missing))
+	default:
+		texts = append(texts, ports.Reason+"; their MACs stay on the blacklist ('trivet node sync --confirm' lets them go)")
+	}
+	return texts
 }

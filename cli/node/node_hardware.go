@@ -112,7 +112,15 @@ func nodeCablingCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		},
 		Show: func(cables []plugged) error {
 			if asCSV {
-				return writeCSV(t, cables)
+				rows := [][]string{{"node", "interface", "mac", "link", "speed_mbps", "switch", "switch_id", "port", "vlan"}}
+				for _, c := range cables {
+					rows = append(rows,
+						[]string{c.Node, c.Interface, c.MAC, c.Link, c.SpeedMbps, c.Switch, c.SwitchID, c.Port, c.VLAN})
+				}
+				if err := csv.NewWriter(t.Out).WriteAll(rows); err != nil {
+					return fmt.Errorf("write the cabling: %w", err)
+				}
+				return nil
 			}
 			type row struct {
 				Node, Interface, MAC, Link, Speed, Switch, Port, VLAN string
@@ -130,15 +138,27 @@ func nodeCablingCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	return c
 }
 
-// readCabling reads the cables of the nodes that are named, or of all that have a
-// record or are in Ironic. Of all, those without a document are passed over.
+// readCabling reads the cables of the nodes that are named, or of all that have a record
+// or are in Ironic, which may have inspected them. Of all, those without a document are
+// passed over.
 func readCabling(ctx context.Context, t *term.Terminal, web *client.Client, nodes []string) ([]plugged, error) {
 	named := len(nodes) > 0
 	if !named {
-		var err error
-		if nodes, err = allNodes(ctx, t, web); err != nil {
-			return nil, err
+		seen := make(map[string]bool)
+		for record, err := range web.List(ctx, client.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			seen[record.UUID] = true
 		}
+		inIronic, err := web.NodeNames(ctx)
+		if err != nil {
+			t.Warn("nodes without a record are missing: %s", term.Printable(err.Error()))
+		}
+		for _, n := range inIronic {
+			seen[n.UUID] = true
+		}
+		nodes = slices.Sorted(maps.Keys(seen))
 	}
 	var all []plugged
 	for _, node := range nodes {
@@ -154,35 +174,4 @@ func readCabling(ctx context.Context, t *term.Terminal, web *client.Client, node
 		}
 	}
 	return all, nil
-}
-
-// allNodes lists the nodes with a record, and those that Ironic may have inspected.
-func allNodes(ctx context.Context, t *term.Terminal, web *client.Client) ([]string, error) {
-	seen := make(map[string]bool)
-	for record, err := range web.List(ctx, client.ListOptions{}) {
-		if err != nil {
-			return nil, err
-		}
-		seen[record.UUID] = true
-	}
-	inIronic, err := web.NodeNames(ctx)
-	if err != nil {
-		t.Warn("nodes without a record are missing: %s", term.Printable(err.Error()))
-	}
-	for _, n := range inIronic {
-		seen[n.UUID] = true
-	}
-	return slices.Sorted(maps.Keys(seen)), nil
-}
-
-func writeCSV(t *term.Terminal, cables []plugged) error {
-	w := csv.NewWriter(t.Out)
-	rows := [][]string{{"node", "interface", "mac", "link", "speed_mbps", "switch", "switch_id", "port", "vlan"}}
-	for _, c := range cables {
-		rows = append(rows, []string{c.Node, c.Interface, c.MAC, c.Link, c.SpeedMbps, c.Switch, c.SwitchID, c.Port, c.VLAN})
-	}
-	if err := w.WriteAll(rows); err != nil {
-		return fmt.Errorf("write the cabling: %w", err)
-	}
-	return nil
 }

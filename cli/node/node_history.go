@@ -66,11 +66,11 @@ func nodeHistoryCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 
 // readHistory reads the events and the present state of a node.
 func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node string) (nodeHistory, error) {
-	events, err := eventsOfNode(ctx, web, node)
+	steps, err := stepsOf(ctx, web, node)
 	if err != nil {
 		return nodeHistory{}, err
 	}
-	h := nodeHistory{Node: node, Steps: stepsOf(events)}
+	h := nodeHistory{Node: node, Steps: steps}
 	now, err := web.Status(ctx, node)
 	switch {
 	case err == nil:
@@ -100,27 +100,24 @@ func readHistory(ctx context.Context, t *term.Terminal, web *client.Client, node
 	return h, nil
 }
 
-// eventsOfNode reads all events of a node that are kept.
-func eventsOfNode(ctx context.Context, web *client.Client, node string) (all []client.Event, err error) {
+// stepsOf reads all events of a node that are kept, and tells how long each step lasted.
+func stepsOf(ctx context.Context, web *client.Client, node string) ([]nodeStep, error) {
 	q := client.EventQuery{After: "0", Node: node, Kinds: []string{"introspection"}}
+	var events []client.Event
 	for range maxHistoryPages {
 		page, err := web.Events(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		if page.Reset != nil { // it cannot be the whole that was read before
-			all = nil
+			events = nil
 		}
-		all = append(all, page.Events...)
+		events = append(events, page.Events...)
 		if len(page.Events) == 0 {
 			break
 		}
 		q.After = page.Last
 	}
-	return all, nil
-}
-
-func stepsOf(events []client.Event) []nodeStep {
 	steps := make([]nodeStep, len(events))
 	var before time.Time
 	for i, e := range events {
@@ -132,7 +129,7 @@ func stepsOf(events []client.Event) []nodeStep {
 		}
 		before = at
 	}
-	return steps
+	return steps, nil
 }
 
 // underWay reports whether an introspection in a state has not ended.
@@ -149,9 +146,19 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 			What                                string `col:"wide"`
 		}
 		err := t.Show(h.Steps, term.Each(h.Steps, func(s nodeStep) row {
-			index, step := s.shown()
+			index, step, took := fmt.Sprint(s.Index), s.Action, "-"
+			if s.Cause == causeBoot && s.Index == 0 { // of a boot what happened
+				index, step = "-", s.Text
+			}
+			switch d := time.Duration(s.Seconds * float64(time.Second)); {
+			case s.Seconds == 0:
+			case d < 10*time.Second:
+				took = d.Round(time.Millisecond).String()
+			default:
+				took = d.Round(time.Second).String()
+			}
 			return row{index, servers.EventTime(client.Event{Time: s.Time}), index, term.Printable(step),
-				term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds), term.Printable(s.Text)}
+				term.Printable(s.Cause), term.Printable(s.Peer), took, term.Printable(s.Text)}
 		}))
 		if err != nil || t.Format == "name" {
 			return err
@@ -178,16 +185,4 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 		}
 		return err
 	})
-}
-
-// lasted is a duration for a cell of a table.
-func lasted(seconds float64) string {
-	if seconds == 0 {
-		return "-"
-	}
-	d := time.Duration(seconds * float64(time.Second))
-	if d < 10*time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

@@ -82,39 +82,34 @@ func ruleImport(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		if err != nil {
 			return term.Usage("%s: %w", args[0], err)
 		}
-		if dry {
-			return planImport(c.Context(), f, rules)
+		if !dry {
+			return importRules(c.Context(), t, f, rules)
 		}
-		web, err := f.Client()
-		if err != nil {
-			return err
+		errs, err := f.DryRun(c.Context(), "rules",
+			term.Each(rules, func(rule any) client.Change { return client.Change{CreateRule: rule} }))
+		for i, refused := range errs {
+			if refused != nil {
+				return errors.Join(err, &term.Failure{Code: term.ExitOf(refused), Hint: term.HintOf(refused),
+					Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rules), refused)})
+			}
 		}
-		rows, err := importRules(c.Context(), web, rules)
-		return errors.Join(printImported(t, rows), err)
+		return err
 	}
 	return c
 }
 
-// planImport is importRules in a dry run.
-func planImport(ctx context.Context, f *servers.Flags, rules []any) error {
-	errs, err := f.DryRun(ctx, "rules",
-		term.Each(rules, func(rule any) client.Change { return client.Change{CreateRule: rule} }))
-	for i, refused := range errs {
-		if refused != nil {
-			return errors.Join(err, &term.Failure{Code: term.ExitOf(refused), Hint: term.HintOf(refused),
-				Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rules), refused)})
-		}
+// importRules creates rules in turn up to the first that is refused, and prints what became of
+// each; -o name prints those that are there.
+func importRules(ctx context.Context, t *term.Terminal, f *servers.Flags, rules []any) error {
+	web, err := f.Client()
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// importRules creates rules in turn up to the first that is refused. The rows
-// tell of all of them.
-func importRules(ctx context.Context, web *client.Client, rules []any) ([]imported, error) {
 	rows := make([]imported, len(rules))
 	for i := range rows {
 		rows[i] = imported{Rule: i + 1, Result: resultNotAsked, Description: description(rules[i])}
 	}
+	var refused error
 	for i := range rows {
 		rule, err := web.CreateRule(ctx, rules[i])
 		if err == nil {
@@ -129,21 +124,9 @@ func importRules(ctx context.Context, web *client.Client, rules []any) ([]import
 		if i > 0 {
 			hint += fmt.Sprintf("; the %d before it are imported: leave them out when you import the rest", i)
 		}
-		return rows, &term.Failure{Code: term.ExitOf(err), Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err),
-			Hint: hint}
+		refused = &term.Failure{Code: term.ExitOf(err), Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), Hint: hint}
+		break
 	}
-	return rows, nil
-}
-
-// description is that of a rule as it stands in a file, "" for none.
-func description(rule any) string {
-	fields, _ := rule.(map[string]any)
-	text, _ := fields["description"].(string)
-	return text
-}
-
-// printImported prints what became of each rule; -o name those that are there.
-func printImported(t *term.Terminal, rows []imported) error {
 	if t.Format == "name" {
 		rows = slices.DeleteFunc(rows, func(r imported) bool { return r.Result != resultImported })
 	}
@@ -152,8 +135,15 @@ func printImported(t *term.Terminal, rows []imported) error {
 		Rule, Result, UUID, Description string
 		Error                           string `col:"wide"`
 	}
-	return t.Show(rows, term.Each(rows, func(r imported) row {
+	return errors.Join(t.Show(rows, term.Each(rows, func(r imported) row {
 		return row{r.UUID, fmt.Sprint(r.Rule), r.Result, term.Printable(r.UUID), term.Printable(r.Description),
 			t.Clip(r.Error)}
-	}))
+	})), refused)
+}
+
+// description is that of a rule as it stands in a file, "" for none.
+func description(rule any) string {
+	fields, _ := rule.(map[string]any)
+	text, _ := fields["description"].(string)
+	return text
 }

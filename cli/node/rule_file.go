@@ -22,8 +22,11 @@ const (
 // parseRules reads a file of one rule or a list of them, JSON or YAML, into
 // values that encode to JSON. What is in a rule is the server's to judge.
 func parseRules(text []byte) ([]any, error) {
-	v, err := parseJSON(text)
-	if err != nil {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // numbers keep all their digits
+	one := d.Decode(&v) == nil
+	if _, err := d.Token(); !one || !errors.Is(err, io.EOF) { // not one value of JSON
 		if v, err = parseYAML(text); err != nil {
 			return nil, err
 		}
@@ -44,19 +47,6 @@ func parseRules(text []byte) ([]any, error) {
 		}
 	}
 	return rules, nil
-}
-
-// parseJSON reads one value; numbers keep all their digits.
-func parseJSON(text []byte) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value of JSON")
-	}
-	return v, nil
 }
 
 // parseYAML reads one document. What YAML would make another value of than stands there is refused.
