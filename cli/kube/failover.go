@@ -33,7 +33,30 @@ func Failover(t *term.Terminal, peer term.Peer) *cobra.Command {
 			Method:  "GET", Path: "/v1/failover",
 			Show: func(f admin.Failover, _ []string) error { return printFailover(t, f) },
 		}.Command(peer),
-		failoverShow(t, peer), failoverHistory(t, peer), failoverSimulate(t, peer),
+		&cobra.Command{
+			Use:   "show NODE",
+			Short: "Show one kube node: every reason, and every step of what was done",
+			Long: "Show one kube node: what the leader sees of it, every reason why nothing is being done, and the remediations that are kept of it,\n" +
+				"each with its steps. NODE is the name of the kube node, or CLUSTER/NODE where several clusters have one of that name.",
+			Example: "trivet failover show worker-1",
+			RunE: func(c *cobra.Command, args []string) error {
+				cluster, name := splitNode(args[0])
+				var f admin.Failover
+				if err := peer.Call(c.Context(), "GET", "/v1/failover", nil, &f); err != nil {
+					return err
+				}
+				n, err := pickNode(f.Nodes, cluster, name)
+				if err != nil {
+					return err
+				}
+				all, err := remediations(c.Context(), peer, 0, false)
+				if err != nil {
+					return err
+				}
+				return printKubeNode(t, n, ofNode(all, n.Cluster, n.Name))
+			},
+		},
+		failoverHistory(t, peer), failoverSimulate(t, peer),
 		failoverPause(t, peer), failoverResume(t, peer), failoverRelease(t, peer), failoverTestFence(t, peer),
 		failoverManifest(t))
 }
@@ -50,8 +73,12 @@ func printFailover(t *term.Terminal, f admin.Failover) error {
 			if n.Remediation != nil {
 				remediation = n.Remediation.State
 			}
+			why := n.Why // with room all of them, else the one that counts
+			if t.Format != "wide" {
+				why = why[:min(len(why), 1)]
+			}
 			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), remediation, n.Would,
-				whyText(t, n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
+				term.Printable(strings.Join(why, "; ")), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
 		}))
 		if err != nil || t.Format == "name" {
 			return err
@@ -73,17 +100,6 @@ func leaseText(n admin.KubeNode) string {
 // votesText says how many voters get no answer, of those who may vote.
 func votesText(n admin.KubeNode) string { return fmt.Sprintf("%d of %d", n.Silent, n.Voters) }
 
-// whyText is the reason that counts or, with room, all of them.
-func whyText(t *term.Terminal, why []string) string {
-	if len(why) == 0 {
-		return "-"
-	}
-	if t.Format == "wide" {
-		return term.Printable(strings.Join(why, "; "))
-	}
-	return term.Printable(why[0])
-}
-
 // failoverRemarks are what concerns more than one kube node.
 func failoverRemarks(f admin.Failover) []string {
 	mode := f.Mode
@@ -94,7 +110,20 @@ func failoverRemarks(f admin.Failover) []string {
 	if f.Mode == "noobaa" {
 		out = append(out, "NOTHING IS FENCED in mode noobaa: a pod may run twice, and write one volume twice")
 	}
-	out = append(out, term.Each(f.Pauses, pauseText)...)
+	for _, pause := range f.Pauses {
+		of, until := "all clusters", "until it is resumed"
+		if pause.Cluster != "" {
+			of = "cluster " + pause.Cluster
+		}
+		if pause.EndsIn != "" {
+			until = "for " + pause.EndsIn + " more"
+		}
+		text := fmt.Sprintf("paused: %s, %s, by %s", of, until, term.Dash(pause.By))
+		if pause.Reason != "" {
+			text += ": " + pause.Reason
+		}
+		out = append(out, text)
+	}
 	for _, p := range f.Peers {
 		out = append(out, fmt.Sprintf("peer %s runs on %s (same %s)", p.Peer, p.Node, p.By))
 	}
@@ -107,47 +136,6 @@ func failoverRemarks(f admin.Failover) []string {
 		}
 	}
 	return out
-}
-
-func pauseText(pause admin.FailoverPause) string {
-	of, until := "all clusters", "until it is resumed"
-	if pause.Cluster != "" {
-		of = "cluster " + pause.Cluster
-	}
-	if pause.EndsIn != "" {
-		until = "for " + pause.EndsIn + " more"
-	}
-	text := fmt.Sprintf("paused: %s, %s, by %s", of, until, term.Dash(pause.By))
-	if pause.Reason != "" {
-		text += ": " + pause.Reason
-	}
-	return text
-}
-
-func failoverShow(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show NODE",
-		Short: "Show one kube node: every reason, and every step of what was done",
-		Long: "Show one kube node: what the leader sees of it, every reason why nothing is being done, and the remediations that are kept of it,\n" +
-			"each with its steps. NODE is the name of the kube node, or CLUSTER/NODE where several clusters have one of that name.",
-		Example: "trivet failover show worker-1",
-		RunE: func(c *cobra.Command, args []string) error {
-			cluster, name := splitNode(args[0])
-			var f admin.Failover
-			if err := peer.Call(c.Context(), "GET", "/v1/failover", nil, &f); err != nil {
-				return err
-			}
-			n, err := pickNode(f.Nodes, cluster, name)
-			if err != nil {
-				return err
-			}
-			all, err := remediations(c.Context(), peer, 0, false)
-			if err != nil {
-				return err
-			}
-			return printKubeNode(t, n, ofNode(all, n.Cluster, n.Name))
-		},
-	}
 }
 
 // splitNode takes NODE or CLUSTER/NODE; no name of Kubernetes has a slash.
@@ -212,24 +200,19 @@ func printKubeNode(t *term.Terminal, n admin.KubeNode, done []admin.Remediation)
 			line("uid", n.UID)
 		}
 		for _, r := range done {
-			fmt.Fprintln(t.Out)
-			printRemediation(t, r)
+			fmt.Fprintf(t.Out, "\nremediation %v: %s since %s\n", r.ID, r.State, r.Since)
+			for _, s := range r.Steps {
+				fmt.Fprintf(t.Out, "  %s  %-9s %s: %s\n", s.At, s.State, term.Dash(s.Peer), term.Dash(term.Printable(s.Reason)))
+			}
+			// What it had is being given away: switched on by hand, it is switched off again.
+			givenAway := []string{kubestate.RemOff.String(), kubestate.RemTainted.String(), kubestate.RemDeleted.String()}
+			if r.Open && slices.Contains(givenAway, r.State) {
+				fmt.Fprintln(t.Out,
+					"  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
+			}
 		}
 		return nil
 	}})
-}
-
-func printRemediation(t *term.Terminal, r admin.Remediation) {
-	fmt.Fprintf(t.Out, "remediation %v: %s since %s\n", r.ID, r.State, r.Since)
-	for _, s := range r.Steps {
-		fmt.Fprintf(t.Out, "  %s  %-9s %s: %s\n", s.At, s.State, term.Dash(s.Peer), term.Dash(term.Printable(s.Reason)))
-	}
-	// What it had is being given away: switched on by hand, it is switched off again.
-	givenAway := []string{kubestate.RemOff.String(), kubestate.RemTainted.String(), kubestate.RemDeleted.String()}
-	if r.Open && slices.Contains(givenAway, r.State) {
-		fmt.Fprintln(t.Out,
-			"  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
-	}
 }
 
 func failoverHistory(t *term.Terminal, peer term.Peer) *cobra.Command {

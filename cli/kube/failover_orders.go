@@ -337,55 +337,43 @@ func meant(t *term.Terminal, node, name, power, confirmed string) error {
 
 // printPower shows what each device says to each peer, and fails where not every device answers.
 func printPower(t *term.Terminal, rows []admin.FencePower) error {
-	err := t.Show(rows, func() error {
-		type row struct {
-			Key                                         string `col:"name"`
-			Peer, Device, Power, Took, Ordered, Problem string
-		}
-		var cells []row
-		var notes strings.Builder
-		for _, r := range rows {
-			if r.Error != "" {
-				cells = append(cells, row{"-", r.Peer, "-", "-", "0s", "", term.Printable(r.Error)})
-			}
-			if r.Note != "" {
-				fmt.Fprintf(&notes, "%s: %s\n", r.Peer, term.Printable(r.Note))
-			}
-			for _, d := range r.Devices {
-				cells = append(cells, row{d.Device, r.Peer, d.Device, d.Power,
-					(time.Duration(d.TookMS) * time.Millisecond).String(), d.Done, term.Printable(d.Error)})
-				if d.Note != "" {
-					fmt.Fprintf(&notes, "%s: device %s: %s\n", r.Peer, d.Device, term.Printable(d.Note))
-				}
-			}
-		}
-		if err := t.Table(cells); err != nil || t.Format == "name" {
-			return err
-		}
-		fmt.Fprint(t.Out, notes.String())
-		return nil
-	})
-	if err != nil {
-		return err
+	type row struct {
+		Key                                         string `col:"name"`
+		Peer, Device, Power, Took, Ordered, Problem string
 	}
-	return brokenFence(rows)
-}
-
-// brokenFence is how the command ends where not every device answers.
-func brokenFence(rows []admin.FencePower) error {
+	var cells []row
+	var notes strings.Builder
 	bad, all := 0, 0
 	for _, r := range rows {
 		if r.Error != "" {
 			bad++
+			cells = append(cells, row{"-", r.Peer, "-", "-", "0s", "", term.Printable(r.Error)})
+		}
+		if r.Note != "" {
+			fmt.Fprintf(&notes, "%s: %s\n", r.Peer, term.Printable(r.Note))
 		}
 		for _, d := range r.Devices {
 			all++
 			if d.Error != "" {
 				bad++
 			}
+			cells = append(cells, row{d.Device, r.Peer, d.Device, d.Power,
+				(time.Duration(d.TookMS) * time.Millisecond).String(), d.Done, term.Printable(d.Error)})
+			if d.Note != "" {
+				fmt.Fprintf(&notes, "%s: device %s: %s\n", r.Peer, d.Device, term.Printable(d.Note))
+			}
 		}
 	}
+	err := t.Show(rows, func() error {
+		if err := t.Table(cells); err != nil || t.Format == "name" {
+			return err
+		}
+		fmt.Fprint(t.Out, notes.String())
+		return nil
+	})
 	switch {
+	case err != nil:
+		return err
 	case bad > 0:
 		return term.Fail(term.ExitFailed,
 			"see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated",
