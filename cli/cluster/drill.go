@@ -44,8 +44,17 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.Dr
 	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return err
 	}
-	if err := consentToDrill(t, order, s.Leader, yes); err != nil {
-		return err
+	what := "hand leadership on"
+	if order.Kill {
+		what = "be killed"
+	}
+	switch {
+	case yes:
+	case !term.IsTerminal(t.In):
+		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'",
+			"drill: it moves leadership, and standard input is not a terminal to confirm that")
+	case !t.Ask(fmt.Sprintf("%s will %s. To go on, type yes: ", term.Dash(s.Leader), what), "yes"):
+		return term.Fail(term.ExitUsage, "nothing was changed", "drill: that was not yes")
 	}
 	t.Say("all peers look on; in a second %s loses leadership", term.Dash(s.Leader))
 	var r admin.DrillReport
@@ -59,25 +68,6 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.Dr
 		return term.Fail(term.ExitFailed,
 			"the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'",
 			"the drill was not within its bounds")
-	}
-	return nil
-}
-
-// consentToDrill asks the operator at the terminal, unless --yes was given.
-func consentToDrill(t *term.Terminal, order admin.DrillOrder, leader string, yes bool) error {
-	switch {
-	case yes:
-		return nil
-	case !term.IsTerminal(t.In):
-		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'",
-			"drill: it moves leadership, and standard input is not a terminal to confirm that")
-	}
-	what := "hand leadership on"
-	if order.Kill {
-		what = "be killed"
-	}
-	if !t.Ask(fmt.Sprintf("%s will %s. To go on, type yes: ", term.Dash(leader), what), "yes") {
-		return term.Fail(term.ExitUsage, "nothing was changed", "drill: that was not yes")
 	}
 	return nil
 }

@@ -50,7 +50,15 @@ func leave(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.S
 	}
 	switch {
 	case errors.Is(err, term.ErrNoPeerHere): // it may have stopped since it was asked for its status
-		return leaveStopped(t, set, err)
+		conf, unread := set.Load()
+		if unread != nil {
+			return err
+		}
+		if _, _, none := datadir.Peek(conf.DataDir); errors.Is(none, datadir.ErrNoPeer) {
+			t.Say("no peer lives in %s; there is nothing to leave", conf.DataDir)
+			return nil
+		}
+		return local.Explained(set, err)
 	case err != nil && !errors.Is(err, term.ErrCutOff):
 		return hintForce(err, force)
 	case set.Port != "" && err != nil:
@@ -79,19 +87,6 @@ func leave(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.S
 	}
 	t.Say("%s has left cluster %s, and its log is wiped; 'trivet join' makes this host a peer again", s.Name, s.Cluster)
 	return nil
-}
-
-// leaveStopped answers a leave where no peer runs on this host: done already, or impossible.
-func leaveStopped(t *term.Terminal, set *options.Set, unreachable error) error {
-	conf, err := set.Load()
-	if err != nil {
-		return unreachable
-	}
-	if _, _, err := datadir.Peek(conf.DataDir); errors.Is(err, datadir.ErrNoPeer) {
-		t.Say("no peer lives in %s; there is nothing to leave", conf.DataDir)
-		return nil
-	}
-	return local.Explained(set, unreachable)
 }
 
 // hintForce tells about --force where the arithmetic refused.

@@ -38,7 +38,8 @@ func Status(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 			if browser {
 				return openPage(c.Context(), t, peer, set, s)
 			}
-			if err := printStatus(t, s); err != nil {
+			err := t.Show(s, term.Text{Names: []string{s.Name}, Print: func() error { return printStatus(t, s) }})
+			if err != nil {
 				return err
 			}
 			return healthError(s)
@@ -67,11 +68,8 @@ func healthError(s api.Status) error {
 	return nil
 }
 
+// printStatus shows people how the cluster stands.
 func printStatus(t *term.Terminal, s api.Status) error {
-	return t.Show(s, term.Text{Names: []string{s.Name}, Print: func() error { return printWhole(t, s) }})
-}
-
-func printWhole(t *term.Terminal, s api.Status) error {
 	now, mark := t.Wall(), t.Style()
 	line := func(title, format string, args ...any) {
 		fmt.Fprintf(t.Out, "%-12s "+format+"\n", append([]any{title}, args...)...)

@@ -128,37 +128,3 @@ func lane(events []client.Event, peer string, from, known, to time.Time, cols in
 func repeat(r rune, n int) string {
 	return string(slices.Repeat([]rune{r}, max(n, 0)))
 }
-
-// timelineRange is the time that the timeline shows: as short as holds all events.
-func timelineRange(first, now time.Time) time.Duration {
-	for _, d := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute} {
-		if first.After(now.Add(-d)) {
-			return d
-		}
-	}
-	return time.Hour
-}
-
-// handOver is a change of leaders.
-type handOver struct {
-	at     time.Time
-	to     string
-	before string // who led before; "" where that is not known
-	led    time.Duration
-}
-
-// handOvers are the changes of leaders that the events tell of, the newest first.
-func handOvers(events []client.Event) (out []handOver) {
-	for _, e := range events {
-		if e.Kind != eventring.TopicLeadership.String() || e.Action != "acquired" {
-			continue
-		}
-		h := handOver{at: servers.Moment(e.Time), to: e.Peer}
-		if n := len(out); n > 0 {
-			h.before, h.led = out[n-1].to, h.at.Sub(out[n-1].at)
-		}
-		out = append(out, h)
-	}
-	slices.Reverse(out)
-	return out
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // tone is how a text is marked. The text alone says all that its tone does.
@@ -110,10 +111,14 @@ func fitting(parts []part, rows int) []part {
 // parts are all of them, in the order in which they are shown.
 func (b *board) parts(cols, rows int, wall time.Time) []part {
 	s, now := b.status, b.now(wall)
+	pxe := pxeText(s.PXE, now)
+	if s.PXE.Guarded && len(s.PXE.OpenOn) > 0 { // in a few words
+		pxe = fmt.Sprintf("open on %s%s", strings.Join(s.PXE.OpenOn, ", "), lasts(s.PXE.Since, now))
+	}
 	head := b.doubts(wall)
 	head = append(head, labelled("leader", toneIf(s.Leader == "", bad), "%s", leaderText(s, lasts(s.LeaderSince, now))),
 		labelled("quorum", quorumTone(s.Quorum), "%s", Arithmetic(s.Quorum)),
-		labelled("pxe", toneIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, bad), "%s", pxeShortly(s.PXE, now)))
+		labelled("pxe", toneIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, bad), "%s", pxe))
 	if f := s.FloatingIP; f != nil {
 		head = append(head, labelled("floating ip", toneIf(f.Holder == "", bad), "%s", holderText(*f)))
 	}
@@ -163,14 +168,6 @@ func quorumTone(q api.Quorum) tone {
 		return doubtful
 	}
 	return plain
-}
-
-// pxeShortly is pxeText in a few words.
-func pxeShortly(s api.PXEService, now time.Time) string {
-	if !s.Guarded || len(s.OpenOn) == 0 {
-		return pxeText(s, now)
-	}
-	return fmt.Sprintf("open on %s%s", strings.Join(s.OpenOn, ", "), lasts(s.Since, now))
 }
 
 // lasts is for how long something has been so since a moment.
@@ -302,7 +299,12 @@ func (b *board) timeline(cols int, now time.Time) []line {
 	if len(b.events) == 0 {
 		return nil
 	}
-	took := timelineRange(servers.Moment(b.events[0].Time), now)
+	took := time.Hour // or as short as holds all events
+	for _, d := range []time.Duration{15 * time.Minute, 5 * time.Minute, time.Minute} {
+		if servers.Moment(b.events[0].Time).After(now.Add(-d)) {
+			took = d
+		}
+	}
 	known := now.Add(-b.unheard(now))
 	title := fmt.Sprintf("TIMELINE of %d min", int(took.Minutes()))
 	if took == time.Hour {
@@ -322,20 +324,25 @@ func (b *board) changes(rows int) (out []line) {
 	if rows >= roomy {
 		most = 6
 	}
-	for i, h := range handOvers(b.events) {
-		if i == most {
-			break
+	leader := "" // of before; "" where that is not known
+	var began time.Time
+	for _, e := range b.events {
+		if e.Kind != eventring.TopicLeadership.String() || e.Action != "acquired" {
+			continue
 		}
-		text := fmt.Sprintf("%s  %s leads", h.at.UTC().Format("15:04:05Z"), h.to)
-		switch {
-		case h.before == h.to:
-			text += fmt.Sprintf(" again, %v after it began to before", h.led.Round(time.Second))
-		case h.before != "":
-			text += fmt.Sprintf(", %v after %s began to", h.led.Round(time.Second), h.before)
+		at := servers.Moment(e.Time)
+		text := fmt.Sprintf("%s  %s leads", at.UTC().Format("15:04:05Z"), e.Peer)
+		switch led := at.Sub(began).Round(time.Second); {
+		case len(out) > 0 && leader == e.Peer:
+			text += fmt.Sprintf(" again, %v after it began to before", led)
+		case leader != "":
+			text += fmt.Sprintf(", %v after %s began to", led, leader)
 		}
 		out = append(out, says(plain, "%s", text))
+		leader, began = e.Peer, at
 	}
-	return out
+	slices.Reverse(out) // the newest first
+	return out[:min(len(out), most)]
 }
 
 // below fills the rest of the rows: with events, or with what the keys do.

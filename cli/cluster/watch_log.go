@@ -36,7 +36,8 @@ type logWatch struct {
 	silent map[string]string // hosts that do not tell, by ID, and why
 }
 
-// watchLog prints the newest lines of the peers' logs and follows.
+// watchLog prints the newest lines of the peers' logs, and asks once a second for what is new. While the
+// peer does not answer it asks again.
 func watchLog(ctx context.Context, t *term.Terminal, peer caller, f *watchFlags) error {
 	w := &logWatch{term: t, peer: peer, query: url.Values{}, silent: make(map[string]string)}
 	w.query.Set("limit", strconv.Itoa(max(f.lines, 1)))
@@ -54,11 +55,6 @@ func watchLog(ctx context.Context, t *term.Terminal, peer caller, f *watchFlags)
 		return err
 	}
 	w.query.Set("limit", strconv.Itoa(maxEventLines))
-	return w.followLog(ctx)
-}
-
-// followLog asks once a second for what is new. While the peer does not answer it asks again.
-func (w *logWatch) followLog(ctx context.Context) error {
 	for away := false; pace.Wait(ctx, watchPause); {
 		page, err := w.ask(ctx)
 		var refused *api.Error
@@ -107,31 +103,30 @@ func (w *logWatch) print(page admin.LogPage) error {
 				term.Printable(h.Peer), h.Missed)
 		}
 	}
+	mark := w.term.Style()
 	for _, l := range page.Lines {
-		if err := w.printLine(l); err != nil {
+		var line []byte
+		var err error
+		if w.term.Format == "json" {
+			line, err = json.Marshal(l)
+			line = term.Escaped(line)
+		} else {
+			text := term.Printable(l.Text)
+			switch l.Level {
+			case slog.LevelError.String():
+				text = mark.Bad(text)
+			case slog.LevelWarn.String():
+				text = mark.Doubtful(text)
+			}
+			line = fmt.Appendf(nil, "%s  %s  %-5s  %s", term.Printable(l.Time), term.Printable(l.Peer), term.Printable(l.Level),
+				text)
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w.term.Out, "%s\n", line)
+		}
+		if err != nil {
 			return fmt.Errorf("print log: %w", err)
 		}
 	}
 	return nil
-}
-
-func (w *logWatch) printLine(l admin.LogLine) error {
-	if w.term.Format == "json" {
-		text, err := json.Marshal(l)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w.term.Out, "%s\n", term.Escaped(text))
-		return err
-	}
-	mark, text := w.term.Style(), term.Printable(l.Text)
-	switch l.Level {
-	case slog.LevelError.String():
-		text = mark.Bad(text)
-	case slog.LevelWarn.String():
-		text = mark.Doubtful(text)
-	}
-	_, err := fmt.Fprintf(w.term.Out, "%s  %s  %-5s  %s\n", term.Printable(l.Time), term.Printable(l.Peer),
-		term.Printable(l.Level), text)
-	return err
 }
