@@ -44,19 +44,3 @@ func firewallHeard(t *term.Terminal, peer term.Peer) *cobra.Command {
 		},
 	}.Command(peer)
 }
-
-// printLastBoot prints what a machine did last, and why it has not called.
-func printLastBoot(t *term.Terminal, boot *api.Boot) {
-	mark := t.Style()
-	fmt.Fprintln(t.Out, "what it did last:")
-	for _, s := range boot.Steps {
-		fmt.Fprintf(t.Out, "  %s  %s\n", s.Time, term.Printable(s.Text))
-	}
-	if boot.Dropped > 0 {
-		fmt.Fprintf(t.Out, "  %d steps in between were left out\n", boot.Dropped)
-	}
-	for _, f := range boot.Findings {
-		fmt.Fprintf(t.Out, "%s: %s\n", mark.Doubtful(f.Code), term.Printable(f.Text))
-		fmt.Fprintf(t.Out, "  %s\n", f.Remedy)
-	}
-}

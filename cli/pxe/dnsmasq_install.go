@@ -126,8 +126,19 @@ func bootFailure(err error) error {
 // people.
 func printBoot(t *term.Terminal, r install.Report, dry bool) error {
 	err := t.Show(r, func() error {
-		if dry {
-			return diffBoot(t, r)
+		if dry { // the steps that would be taken, and what they would make of each path
+			var steps strings.Builder
+			for _, c := range r.Changes {
+				if c.Act != "unchanged" && c.Act != "left out" && c.Act != "kept" {
+					fmt.Fprintln(&steps, strings.TrimRight(c.Act+" "+c.Object+" "+c.Note, " "))
+				}
+			}
+			for _, e := range append([]install.Edit{{Path: "steps", After: steps.String()}}, r.Edits...) {
+				if err := t.PrintDiff(e.Path, e.Before, e.After); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 		for _, c := range r.Changes {
 			if t.Quiet && c.Act == "unchanged" {
@@ -141,20 +152,4 @@ func printBoot(t *term.Terminal, r install.Report, dry bool) error {
 		t.Warn("%s", w)
 	}
 	return err
-}
-
-// diffBoot shows the steps that would be taken, and what they would make of each path.
-func diffBoot(t *term.Terminal, r install.Report) error {
-	var steps strings.Builder
-	for _, c := range r.Changes {
-		if c.Act != "unchanged" && c.Act != "left out" && c.Act != "kept" {
-			fmt.Fprintln(&steps, strings.TrimRight(c.Act+" "+c.Object+" "+c.Note, " "))
-		}
-	}
-	for _, e := range append([]install.Edit{{Path: "steps", After: steps.String()}}, r.Edits...) {
-		if err := t.PrintDiff(e.Path, e.Before, e.After); err != nil {
-			return err
-		}
-	}
-	return nil
 }

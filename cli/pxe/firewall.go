@@ -194,7 +194,7 @@ func byMAC(rows []api.Explanation) [][]api.Explanation {
 	return out
 }
 
-// printMachine prints the verdict on one MAC, and then how each peer comes to it.
+// printMachine prints the verdict on one MAC, then how each peer comes to it, and what the machine did last.
 func printMachine(t *term.Terminal, rows []api.Explanation) {
 	mark := t.Style()
 	fmt.Fprintln(t.Out, mark.Bold(term.Printable(conclusion(rows))))
@@ -208,7 +208,15 @@ func printMachine(t *term.Terminal, rows []api.Explanation) {
 		}
 		fmt.Fprintf(t.Out, "%s, %s: %s\n", x.Peer, x.Role, verdictText(x.Verdict))
 		for i, s := range x.Steps {
-			fmt.Fprintf(t.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), term.Printable(s.Text))
+			decides := "" // begins the line of a step that decides, or would
+			switch {
+			case s.Verdict == "next":
+			case s.Reached:
+				decides = strings.ToUpper(verdictText(s.Verdict)) + ": "
+			default:
+				decides = "(would be " + verdictText(s.Verdict) + ") "
+			}
+			fmt.Fprintf(t.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, decides, term.Printable(s.Text))
 		}
 	}
 	var boot *api.Boot // the leader's account, which is the newest, else another peer's
@@ -217,8 +225,19 @@ func printMachine(t *term.Terminal, rows []api.Explanation) {
 			boot = x.Boot
 		}
 	}
-	if boot != nil {
-		printLastBoot(t, boot)
+	if boot == nil {
+		return
+	}
+	fmt.Fprintln(t.Out, "what it did last:")
+	for _, s := range boot.Steps {
+		fmt.Fprintf(t.Out, "  %s  %s\n", s.Time, term.Printable(s.Text))
+	}
+	if boot.Dropped > 0 {
+		fmt.Fprintf(t.Out, "  %d steps in between were left out\n", boot.Dropped)
+	}
+	for _, f := range boot.Findings { // why it has not called
+		fmt.Fprintf(t.Out, "%s: %s\n", mark.Doubtful(f.Code), term.Printable(f.Text))
+		fmt.Fprintf(t.Out, "  %s\n", f.Remedy)
 	}
 }
 
@@ -231,18 +250,6 @@ func verdictText(verdict string) string {
 		return "dropped"
 	default:
 		return "not known"
-	}
-}
-
-// stepText begins a line of a step that decides, or would.
-func stepText(s api.Step) string {
-	switch {
-	case s.Verdict == "next":
-		return ""
-	case s.Reached:
-		return strings.ToUpper(verdictText(s.Verdict)) + ": "
-	default:
-		return "(would be " + verdictText(s.Verdict) + ") "
 	}
 }
 
