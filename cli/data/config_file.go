@@ -53,7 +53,15 @@ func openDraft(set *options.Set) (*draft, error) {
 		return nil, term.Fail(term.ExitUsage, "name another with --config", "configuration: %w", err)
 	}
 	if f.why == nil {
-		f.why = writable(path, !named)
+		dir := filepath.Dir(path)
+		err := unix.Access(dir, unix.W_OK|unix.X_OK)
+		if !named && errors.Is(err, fs.ErrNotExist) { // the directory of the usual file is made
+			dir = filepath.Dir(dir)
+			err = unix.Access(dir, unix.W_OK|unix.X_OK)
+		}
+		if err != nil {
+			f.why = fmt.Errorf("%s cannot be written: %s: %w", path, dir, err)
+		}
 	}
 	if named && f.why != nil && !errors.Is(f.why, errNoFile) {
 		return nil, term.Fail(term.ExitUsage, "name a file that can be written with --config, or run this as root",
@@ -81,21 +89,6 @@ func (f *draft) readFile() error {
 	f.mode = f.info.Mode().Perm()
 	f.text, err = io.ReadAll(io.LimitReader(file, config.MaxFile+1))
 	return err
-}
-
-// writable reports why no file can be put at path; its directory need not be
-// there if it is to be made.
-func writable(path string, mkdir bool) error {
-	dir := filepath.Dir(path)
-	err := unix.Access(dir, unix.W_OK|unix.X_OK)
-	if mkdir && errors.Is(err, fs.ErrNotExist) {
-		dir = filepath.Dir(dir)
-		err = unix.Access(dir, unix.W_OK|unix.X_OK)
-	}
-	if err != nil {
-		return fmt.Errorf("%s cannot be written: %s: %w", path, dir, err)
-	}
-	return nil
 }
 
 // load reads the configuration as serve would if the file had this text. That

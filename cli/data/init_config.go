@@ -43,9 +43,14 @@ type settlement struct {
 	login    *login            // nil unless users were made up here
 }
 
-// settleJoiner plans for another peer: the flags that were given, and what the
-// peer that let it in has and the file of this host does not set.
-func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Config, shared cluster.Shared) *settlement {
+// settleAgain settles what is to be written for a joiner, by the file as it is now, since an operator may
+// have written into it while the join waited: the flags that were given, and what the peer that let it in
+// has and the file of this host does not set.
+func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (settled, error) {
+	f, conf, err := readDraft(set)
+	if err != nil {
+		return settled{}, err
+	}
 	s := &settlement{values: givenFlags(t, set, f, conf)}
 	adopted, unknown := conf.Adopt(shared.Settings)
 	if len(unknown) > 0 {
@@ -60,19 +65,19 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 		t.Warn("the peer that was asked gave no settings of the cluster: %s; write them as they are there", shared.NoSettings)
 	}
 	hasUsers := len(shared.Users) > 0 || shared.NoUsers != ""
+	chosen := conf
 	if hasUsers && conf.Origin(keyAuth).Kind == config.FromDefault {
-		conf.API.AuthStrategy = "" // noauth on loopback is a default, not the operator's choice
+		chosen.API.AuthStrategy = "" // noauth on loopback is a default, not the operator's choice
 	}
 	maps.Copy(s.values, adopted)
 	s.withholdUnwritable(f)
-	if adopted[keyAuth] != "" || !hasUsers || !s.wantsUsers(f, conf) {
-		return s
+	if adopted[keyAuth] == "" && hasUsers && s.wantsUsers(f, chosen) {
+		if s.users, s.missing = shared.Users, len(shared.Users) == 0; s.missing {
+			t.Warn("the peer that was asked gave no users of the API: %s; make %s here, the same as on another peer",
+				shared.NoUsers, s.path)
+		}
 	}
-	if s.users, s.missing = shared.Users, len(shared.Users) == 0; s.missing {
-		t.Warn("the peer that was asked gave no users of the API: %s; make %s here, the same as on another peer",
-			shared.NoUsers, s.path)
-	}
-	return s
+	return checkPlan(t, set, f, conf, s)
 }
 
 // withholdUnwritable keeps values back that cannot be written.

@@ -201,16 +201,6 @@ func configure(t *term.Terminal, set *options.Set, dir *datadir.Dir, shared clus
 	return w.conf, dir.Configured()
 }
 
-// settleAgain settles what is to be written for a joiner, by the file as it is now: an operator may have
-// written into it while the join waited.
-func settleAgain(t *term.Terminal, set *options.Set, shared cluster.Shared) (settled, error) {
-	f, conf, err := readDraft(set)
-	if err != nil {
-		return settled{}, err
-	}
-	return checkPlan(t, set, f, conf, settleJoiner(t, set, f, conf, shared))
-}
-
 // finishJoin finishes a join that was killed after this host had become a peer, or shows what that
 // would write, and reports whether there was one.
 func finishJoin(t *term.Terminal, set *options.Set, conf config.Config, dry bool) (finished bool, err error) {
