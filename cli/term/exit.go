@@ -142,20 +142,15 @@ func (t *Terminal) Complain(err error) {
 	if text := HintOf(err); text != "" {
 		hint(text)
 	}
-	if id := failedRequest(err); id != "" {
+	id := "" // of the request that a peer could not answer
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		id = e.RequestID
+	} else if e, ok := errors.AsType[*client.Error](err); ok && e.Status >= http.StatusInternalServerError {
+		id = e.RequestID
+	}
+	if id != "" {
 		hint("the request in the peer's log: journalctl -u trivet --grep " + Printable(id))
 	}
-}
-
-// failedRequest names the request that a peer could not answer, "" if none did.
-func failedRequest(err error) string {
-	if e, ok := errors.AsType[*api.Error](err); ok {
-		return e.RequestID
-	}
-	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status >= http.StatusInternalServerError {
-		return refused.RequestID
-	}
-	return ""
 }
 
 // ProgramEnded is the end of a program that ran for us: it has written its own

@@ -200,9 +200,18 @@ func sequences() map[string]string {
 func keysOf(typed string) (keys []string) {
 	known := sequences()
 	for typed != "" {
-		one := firstKey(typed)
-		typed = typed[len(one):]
-		r, _ := utf8.DecodeRuneInString(one)
+		r, size := utf8.DecodeRuneInString(typed)
+		switch { // one key sends a sequence (ECMA-48) as a whole, or a character
+		case len(typed) > 2 && strings.HasPrefix(typed, "\x1bO"):
+			size = 3
+		case len(typed) > 2 && strings.HasPrefix(typed, "\x1b["):
+			size = len(typed)
+			if last := strings.IndexFunc(typed[2:], func(r rune) bool { return r >= '@' && r <= '~' }); last >= 0 {
+				size = 2 + last + 1
+			}
+		}
+		one := typed[:size]
+		typed = typed[size:]
 		switch name := known[one]; {
 		case name != "":
 			keys = append(keys, name)
@@ -213,21 +222,4 @@ func keysOf(typed string) (keys []string) {
 		}
 	}
 	return keys
-}
-
-// firstKey is what one key sent: a sequence (ECMA-48) as a whole, or a character.
-func firstKey(typed string) string {
-	if len(typed) > 2 && typed[0] == '\x1b' && typed[1] == 'O' {
-		return typed[:3]
-	}
-	if len(typed) > 2 && typed[:2] == "\x1b[" {
-		for i := 2; i < len(typed); i++ {
-			if typed[i] >= '@' && typed[i] <= '~' {
-				return typed[:i+1]
-			}
-		}
-		return typed
-	}
-	_, size := utf8.DecodeRuneInString(typed)
-	return typed[:size]
 }

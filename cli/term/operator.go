@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -72,17 +70,6 @@ func readOperator(path string) (*pki.Credentials, error) {
 		return nil, Usage("--operator-cert %s: it is the certificate of %v, not an operator's", path, cred.Identity)
 	}
 	return cred, nil
-}
-
-// notAdmitted says why a peer's port let no operator in.
-func notAdmitted(resp *http.Response) error {
-	const most = 1 << 10
-	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err != nil || len(text) == 0 {
-		text = []byte(resp.Status)
-	}
-	return Fail(ExitNotAuthorised, "on a peer's host: 'trivet cert issue-operator NAME'", "the peer refuses: %s",
-		Printable(strings.TrimRight(string(text), "\n")))
 }
 
 // unreachableRemote is what a call through the peers' port can end with.

@@ -252,23 +252,19 @@ func (t *Terminal) document(v any) error {
 		return fmt.Errorf("encode output: %w", err)
 	}
 	if t.Format != "yaml" {
-		data = Escaped(data)
-	} else if data, err = asYAML(data); err != nil {
+		return t.print(string(Escaped(data)) + "\n")
+	}
+	var n yaml.Node // JSON is the YAML it is, and is written in block style
+	escape := func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }
+	err = yaml.Unmarshal(escapedAs(data, escape), &n) // YAML takes no such character as it is
+	if err == nil {
+		block(&n)
+		data, err = yaml.Marshal(&n)
+	}
+	if err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
-	return t.print(strings.TrimSuffix(string(data), "\n") + "\n")
-}
-
-// asYAML reads JSON as the YAML it is and writes it in block style.
-func asYAML(data []byte) ([]byte, error) {
-	var n yaml.Node
-	escape := func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }
-	if err := yaml.Unmarshal(escapedAs(data, escape), &n); err != nil { // YAML takes no such character as it is
-		return nil, err
-	}
-	block(&n)
-	text, err := yaml.Marshal(&n)
-	return escapedAs(text, escape), err
+	return t.print(strings.TrimSuffix(string(escapedAs(data, escape)), "\n") + "\n")
 }
 
 // block gives a node and all below it the usual style. A text with a character that

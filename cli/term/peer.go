@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -113,8 +114,14 @@ func (p Peer) Do(ctx context.Context, method, path string, body io.Reader) (*htt
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	if w.base != onSocket && resp.StatusCode == http.StatusUnauthorized {
-		return nil, notAdmitted(resp)
+	if w.base != onSocket && resp.StatusCode == http.StatusUnauthorized { // a peer's port let no operator in
+		const most = 1 << 10
+		text, err := io.ReadAll(io.LimitReader(resp.Body, most))
+		if err != nil || len(text) == 0 {
+			text = []byte(resp.Status)
+		}
+		return nil, Fail(ExitNotAuthorised, "on a peer's host: 'trivet cert issue-operator NAME'", "the peer refuses: %s",
+			Printable(strings.TrimRight(string(text), "\n")))
 	}
 	var refused api.ErrorBody
 	if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil || refused.Error == nil {

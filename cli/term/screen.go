@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"unicode/utf8"
 )
@@ -58,13 +59,14 @@ const redraw = "\r\x1b[K"
 func (s *screen) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	own := []string{sgrBold, sgrRed, sgrYellow, sgrInverse, sgrReset, redraw} // each is written as a whole
 	left, shown := append(s.rest, text...), []byte(nil)
 	for len(left) > 0 && utf8.FullRune(left) {
-		own := ownSequence(left)
+		at := slices.IndexFunc(own, func(sequence string) bool { return bytes.HasPrefix(left, []byte(sequence)) })
 		r, size := utf8.DecodeRune(left)
 		switch {
-		case own != "":
-			shown, size = append(shown, own...), len(own)
+		case at >= 0:
+			shown, size = append(shown, own[at]...), len(own[at])
 		case r == '\r': // in a document it can only be space
 			shown = append(shown, ' ')
 		default:
@@ -77,16 +79,6 @@ func (s *screen) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return len(text), nil
-}
-
-// ownSequence is the sequence of this package that text begins with. Each is written as a whole.
-func ownSequence(text []byte) string {
-	for _, own := range []string{sgrBold, sgrRed, sgrYellow, sgrInverse, sgrReset, redraw} {
-		if bytes.HasPrefix(text, []byte(own)) {
-			return own
-		}
-	}
-	return ""
 }
 
 // ReadFrom hides that of the file, which would pass Write by.
