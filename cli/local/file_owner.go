@@ -78,32 +78,27 @@ func Replace(path string, text []byte, mode fs.FileMode, was fs.FileInfo) error 
 		if _, err := f.Write(text); err != nil {
 			return err
 		}
-		return dress(f, mode, was)
+		uid, gid := -1, -1 // as it is
+		if was != nil && os.Geteuid() == 0 {
+			if old, ok := was.Sys().(*syscall.Stat_t); ok {
+				uid, gid = int(old.Uid), int(old.Gid)
+			}
+		}
+		if mode == SecretFile {
+			who, ok := service()
+			if ok {
+				gid = who.GID
+			} else {
+				mode &^= 0o040
+			}
+		}
+		if uid >= 0 || gid >= 0 {
+			if err := f.Chown(uid, gid); err != nil {
+				return err
+			}
+		}
+		return f.Chmod(mode)
 	})
-}
-
-// dress gives a new file its mode and owner.
-func dress(f *os.File, mode fs.FileMode, was fs.FileInfo) error {
-	uid, gid := -1, -1 // as it is
-	if was != nil && os.Geteuid() == 0 {
-		if old, ok := was.Sys().(*syscall.Stat_t); ok {
-			uid, gid = int(old.Uid), int(old.Gid)
-		}
-	}
-	if mode == SecretFile {
-		who, ok := service()
-		if ok {
-			gid = who.GID
-		} else {
-			mode &^= 0o040
-		}
-	}
-	if uid >= 0 || gid >= 0 {
-		if err := f.Chown(uid, gid); err != nil {
-			return err
-		}
-	}
-	return f.Chmod(mode)
 }
 
 // HandOver gives what root's commands made in a data directory to the directory's

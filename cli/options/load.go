@@ -312,8 +312,13 @@ func (s *Set) APIServer(login bool) (string, error) {
 		}
 		c = config.Default()
 	}
-	if open := c.API.AuthStrategy == "noauth"; !open && !login && answersOnSocket(c.Socket) {
-		return "unix:" + c.Socket, nil
+	if open := c.API.AuthStrategy == "noauth"; !open && !login {
+		const limit = 2 * time.Second // it answers from memory
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if term.OnSocket(c.Socket).Call(ctx, "GET", api.SocketPath+"/v1", nil, nil) == nil {
+			return "unix:" + c.Socket, nil
+		}
 	}
 	at := c.API.Local()
 	if at == "" {
@@ -322,14 +327,6 @@ func (s *Set) APIServer(login bool) (string, error) {
 			"api.listen: %s is another port after each start", c.API.Listen)
 	}
 	return c.API.Scheme() + "://" + at, nil
-}
-
-// answersOnSocket reports whether the peer answers the API on its socket, to this user.
-func answersOnSocket(socket string) bool {
-	const limit = 2 * time.Second // it answers from memory
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	return term.OnSocket(socket).Call(ctx, "GET", api.SocketPath+"/v1", nil, nil) == nil
 }
 
 // Peer returns the peer on this host, or the one that --peer names. A configuration that will

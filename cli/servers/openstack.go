@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
@@ -23,9 +22,16 @@ func (f *Flags) tokenSource() (func(context.Context) (string, error), error) {
 	if url == "" {
 		return nil, nil
 	}
-	transport, err := f.toKeystone()
-	if err != nil {
-		return nil, err
+	transport := f.term.Transport
+	if transport == nil {
+		secure, err := servicecreds.OpenTLS(servicecreds.Files{
+			CA: f.term.Variable("OS_CACERT", ""), Cert: f.term.Variable("OS_CERT", ""), Key: f.term.Variable("OS_KEY", ""),
+			Section: "keystone",
+		}, slog.New(slog.DiscardHandler)) // a command is over before a file changes
+		if err != nil {
+			return nil, term.Fail(term.ExitUsage, "", "OS_CACERT, OS_CERT, OS_KEY: %w", err)
+		}
+		transport = keystone.NewTransport(secure)
 	}
 	return func(ctx context.Context) (string, error) {
 		options, err := f.openstackUser()
@@ -42,21 +48,6 @@ func (f *Flags) tokenSource() (func(context.Context) (string, error), error) {
 		}
 		return grant.Token, nil
 	}, nil
-}
-
-// toKeystone is the way there, by the files that the variables name.
-func (f *Flags) toKeystone() (http.RoundTripper, error) {
-	if f.term.Transport != nil {
-		return f.term.Transport, nil
-	}
-	secure, err := servicecreds.OpenTLS(servicecreds.Files{
-		CA: f.term.Variable("OS_CACERT", ""), Cert: f.term.Variable("OS_CERT", ""), Key: f.term.Variable("OS_KEY", ""),
-		Section: "keystone",
-	}, slog.New(slog.DiscardHandler)) // a command is over before a file changes
-	if err != nil {
-		return nil, term.Fail(term.ExitUsage, "", "OS_CACERT, OS_CERT, OS_KEY: %w", err)
-	}
-	return keystone.NewTransport(secure), nil
 }
 
 // openstackUser reads who logs in, and what for, from the variables of an openrc
