@@ -46,17 +46,13 @@ func newJournal(w io.Writer, c config.Log) *journal {
 	j.logger = slog.New(logs.Requests(form))
 	j.set(c)
 	if term.OffScreen(w) == os.Stderr {
-		j.takeGlobals()
+		// What libraries log by themselves, client-go by klog and net/http by log, takes the queue: they write to
+		// standard error, under locks of their own, and would wait for its reader.
+		limited := logs.Limit(j.logger)
+		klog.SetSlogLogger(limited)
+		slog.SetDefault(limited) // and that of log
 	}
 	return j
-}
-
-// takeGlobals has what libraries log by themselves, client-go by klog and net/http by log, take the
-// queue: they write to standard error, under locks of their own, and would wait for its reader.
-func (j *journal) takeGlobals() {
-	limited := logs.Limit(j.logger)
-	klog.SetSlogLogger(limited)
-	slog.SetDefault(limited) // and that of log
 }
 
 // keepLines has the newest lines kept for operators.
