@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +15,9 @@ import (
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 )
+
+// profileAnswer is what a profile may take beyond the time that it is taken for.
+const profileAnswer = 10 * time.Second
 
 // Debug is 'trivet debug'.
 func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
@@ -43,7 +48,24 @@ func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 			return printAnswer(ctx, t, peer.Within(term.SnapshotLimit), "/v1/debug/dump", "dump")
 		},
 	}
-	return term.Group("debug", "Look into this peer", bundleCommand(t, peer, set), profileCommand(t, peer),
+	profile := &cobra.Command{
+		Use:   "profile KIND",
+		Short: "Write a profile of this host's peer, for 'go tool pprof'",
+		Long: "Write a profile of this host's peer to standard output, for 'go tool pprof':\n" +
+			"where processor time goes from now on (cpu), where memory was taken that is in\n" +
+			"use (heap) or ever was (allocs), or where its goroutines stand (goroutine).",
+		Example:   "trivet debug profile cpu --seconds 30 > cpu.pprof",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: admin.Profiles(),
+	}
+	seconds := profile.Flags().Int("seconds", int(admin.ProfileTime.Seconds()),
+		"how long the processor is looked at, 1 to 60")
+	profile.RunE = func(c *cobra.Command, args []string) error {
+		query := url.Values{"kind": args, "seconds": {fmt.Sprint(*seconds)}}
+		asked := peer.Within(time.Duration(*seconds)*time.Second + profileAnswer)
+		return printAnswer(c.Context(), t, asked, "/v1/debug/profile?"+query.Encode(), "read the "+args[0]+" profile")
+	}
+	return term.Group("debug", "Look into this peer", bundleCommand(t, peer, set), profile,
 		term.Group("fsm", "The replicated state, as this peer has applied it", check, dump), settingCommands(t, peer))
 }
 

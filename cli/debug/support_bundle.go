@@ -85,7 +85,15 @@ func bundle(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.
 		text, err := fetch(ctx, peer, part.path)
 		top.Add(part.name, supportbundle.MaxFile, text, err)
 	}
-	bundleDoctor(ctx, t, peer, set, top, f.local)
+	hosts, err := facts(ctx, t, peer, set, f.local) // what the hosts say of themselves, and what doctor makes of it
+	top.JSON("facts.json", supportbundle.MaxFile, hosts, err)
+	findings := []doctor.Finding{}
+	if err == nil {
+		var found []doctor.Finding
+		found, err = doctor.Judge(hosts, nil)
+		findings = append(findings, found...) // an empty list, not null
+	}
+	top.JSON("findings.json", supportbundle.MaxFile, findings, err)
 	own, err := bundlePeer(ctx, peer, redactor)
 	if err != nil {
 		top.Add("peer", 0, nil, err)
@@ -133,20 +141,6 @@ func bundleHere(t *term.Terminal, set *options.Set, top *supportbundle.Files) {
 
 // bundlePart is a file and the question to the peer that it answers.
 type bundlePart struct{ name, path string }
-
-// bundleDoctor adds what the hosts say of themselves, and what doctor makes of it.
-func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, top *supportbundle.Files,
-	local bool) {
-	hosts, err := facts(ctx, t, peer, set, local)
-	top.JSON("facts.json", supportbundle.MaxFile, hosts, err)
-	findings := []doctor.Finding{}
-	if err == nil {
-		var found []doctor.Finding
-		found, err = doctor.Judge(hosts, nil)
-		findings = append(findings, found...) // an empty list, not null
-	}
-	top.JSON("findings.json", supportbundle.MaxFile, findings, err)
-}
 
 // bundlePeer are the files of the peer that is asked, in a folder by its name; none
 // where it does not answer.

@@ -147,9 +147,17 @@ func elect(ctx context.Context, t *term.Terminal, f electorFlags, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	mirror, err := f.openMirror(log, t.Wall)
-	if err != nil {
-		return err
+	var mirror *electorkube.Mirror // nil without --mirror
+	if len(f.mirror) > 0 {
+		mirror, err = electorkube.Open(electorkube.Options{
+			Kubeconfig: f.kubeconfig, Namespace: f.namespace, Name: f.election, TTL: f.ttl,
+			Lease: slices.Contains(f.mirror, mirrorLease), Endpoints: slices.Contains(f.mirror, mirrorEndpoints),
+			Now: leaseclient.Boottime, Wall: t.Wall, Logger: log,
+		})
+		if err != nil {
+			return term.Fail(term.ExitUsage,
+				"--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
+		}
 	}
 	closeEndpoint, err := f.serve(ctx, candidate, log)
 	if err != nil {
@@ -187,22 +195,6 @@ func (f electorFlags) candidate(lease string, log *slog.Logger) (*sidecar.Candid
 	}
 	return sidecar.New(sidecar.Options{ID: f.id, Lease: lease, TTL: f.ttl, Acquirer: acquirer, Reader: reader,
 		Now: leaseclient.Boottime, Logger: log}), nil
-}
-
-func (f electorFlags) openMirror(log *slog.Logger, wall func() time.Time) (*electorkube.Mirror, error) {
-	if len(f.mirror) == 0 {
-		return nil, nil
-	}
-	m, err := electorkube.Open(electorkube.Options{
-		Kubeconfig: f.kubeconfig, Namespace: f.namespace, Name: f.election, TTL: f.ttl,
-		Lease: slices.Contains(f.mirror, mirrorLease), Endpoints: slices.Contains(f.mirror, mirrorEndpoints),
-		Now: leaseclient.Boottime, Wall: wall, Logger: log,
-	})
-	if err != nil {
-		return nil, term.Fail(term.ExitUsage,
-			"--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
-	}
-	return m, nil
 }
 
 // serve answers on --http, if there is any, until the function that it returns is

@@ -21,9 +21,28 @@ import (
 func Lease(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("lease", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
+	list := servers.Verb[[]client.Lease]{
+		Use:     "list",
+		Short:   "List the leases by name, free ones too",
+		Example: "trivet lease list",
+		Stale:   true,
+		Ask: func(ctx context.Context, web *client.Client, _ []string) ([]client.Lease, error) {
+			return web.Leases(ctx)
+		},
+		Show: func(leases []client.Lease) error {
+			type row struct {
+				Name, Holder, Token string
+				Remaining           time.Duration
+				Metadata            string `col:"wide"`
+			}
+			return t.Show(leases, term.Each(leases, func(l client.Lease) row {
+				return row{term.Printable(l.Name), term.Printable(l.Holder), l.Token, time.Duration(l.Remaining) * time.Millisecond,
+					term.Printable(l.Metadata)}
+			}))
+		},
+	}.Command(f)
 	c := term.Group("lease", "Leases with fencing tokens, for other programs",
-		runCommand(t, f), acquire(t, f), renew(t, f), release(f), listCommand(t, f), show(t, f), forget(f), policy(t),
-		guard())
+		runCommand(t, f), acquire(t, f), renew(t, f), release(f), list, show(t, f), forget(f), policy(t), guard())
 	c.Long = "Leases with fencing tokens, for other programs, through the API of any peer whose lease.enabled is set. " +
 		"One holder has a lease at a time; the token rises with every grant, so that a resource that the holder changes can refuse an earlier holder."
 	c.PersistentFlags().AddFlagSet(flags)
@@ -159,28 +178,5 @@ func show(t *term.Terminal, f *servers.Flags) *cobra.Command {
 			return web.Lease(ctx, args[0])
 		},
 		Show: shown(t),
-	}.Command(f)
-}
-
-func listCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	return servers.Verb[[]client.Lease]{
-		Use:     "list",
-		Short:   "List the leases by name, free ones too",
-		Example: "trivet lease list",
-		Stale:   true,
-		Ask: func(ctx context.Context, web *client.Client, _ []string) ([]client.Lease, error) {
-			return web.Leases(ctx)
-		},
-		Show: func(leases []client.Lease) error {
-			type row struct {
-				Name, Holder, Token string
-				Remaining           time.Duration
-				Metadata            string `col:"wide"`
-			}
-			return t.Show(leases, term.Each(leases, func(l client.Lease) row {
-				return row{term.Printable(l.Name), term.Printable(l.Holder), l.Token, time.Duration(l.Remaining) * time.Millisecond,
-					term.Printable(l.Metadata)}
-			}))
-		},
 	}.Command(f)
 }
