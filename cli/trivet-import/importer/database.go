@@ -2,9 +2,7 @@ package importer
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -31,24 +29,21 @@ With - it is read from standard input, so that no list of processes shows the
 password.`,
 		Example: "umask 027\ntrivet-import database \\\n  sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite \\\n  > inspector.jsonl",
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := readDatabase(c.Context(), t, args[0]); err != nil {
-				return term.Fail(term.ExitFailed, "the database must exist and be readable for this user and from this host", "%w",
-					err)
+			const hint = "the database must exist and be readable for this user and from this host"
+			url := args[0]
+			if url == "-" {
+				text, err := io.ReadAll(io.LimitReader(t.In, maxURL+1))
+				if err != nil {
+					return term.Fail(term.ExitFailed, hint, "read the URL of the database from standard input: %w", err)
+				}
+				url = string(bounds.WithoutMark(text))
+			}
+			w := bufio.NewWriter(t.Out)
+			err := inspectordb.Export(c.Context(), url, w)
+			if err = errors.Join(err, w.Flush()); err != nil {
+				return term.Fail(term.ExitFailed, hint, "%w", err)
 			}
 			return nil
 		},
 	}
-}
-
-func readDatabase(ctx context.Context, t *term.Terminal, url string) error {
-	if url == "-" {
-		text, err := io.ReadAll(io.LimitReader(t.In, maxURL+1))
-		if err != nil {
-			return fmt.Errorf("read the URL of the database from standard input: %w", err)
-		}
-		url = string(bounds.WithoutMark(text))
-	}
-	w := bufio.NewWriter(t.Out)
-	err := inspectordb.Export(ctx, url, w)
-	return errors.Join(err, w.Flush())
 }

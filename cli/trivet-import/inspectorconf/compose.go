@@ -192,7 +192,17 @@ func (c *converter) filter() {
 		c.set("firewall.driver", "auto", driver)
 	case "dnsmasq":
 		c.set("firewall.driver", "dnsmasq", driver)
-		c.hostsDir(driver)
+		// The original's default is a place that Trivet's units may not write to.
+		lists := name{"dnsmasq_pxe_filter", "dhcp_hostsdir"}
+		const do = "restart dnsmasq with what 'trivet dnsmasq-config' prints"
+		if path, written := c.get(lists); written {
+			path = strings.TrimSpace(path)
+			c.set("firewall.dhcp_hostsdir", path, lists)
+			c.lose(lists, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone",
+				"allow it by ReadWritePaths=-" + path + " in drop-ins for trivet and trivet-firewall, or take it out and " + do})
+		} else {
+			c.lose(driver, loss{Changed, "keeps its files in another directory than the original did", do})
+		}
 		if !written {
 			c.lose(driver, loss{Changed, "needs to know on which interface dnsmasq listens, which the original does not ask",
 				"write firewall.interface"})
@@ -224,22 +234,6 @@ func (c *converter) ramdiskLogs() {
 			fmt.Sprintf(
 				"run 'install -d -o trivet -g trivet -m 750 %[1]s', and with 'systemctl edit trivet' write [Service] and ReadWritePaths=-%[1]s; or choose a directory below /var/lib/trivet",
 				dir)})
-}
-
-// hostsDir carries over where dnsmasq finds the lists. The original's default is
-// a place that Trivet's units may not write to.
-func (c *converter) hostsDir(driver name) {
-	at := name{"dnsmasq_pxe_filter", "dhcp_hostsdir"}
-	path, written := c.get(at)
-	const do = "restart dnsmasq with what 'trivet dnsmasq-config' prints"
-	if !written {
-		c.lose(driver, loss{Changed, "keeps its files in another directory than the original did", do})
-		return
-	}
-	c.set("firewall.dhcp_hostsdir", strings.TrimSpace(path), at)
-	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone",
-		"allow it by ReadWritePaths=-" + strings.TrimSpace(path) +
-			" in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
 // strangers converts the settings for unknown machines. Those that are kept out stay

@@ -56,7 +56,18 @@ func parse(file string, text []byte) ([]entry, error) {
 			p.mistake(number+1, "the line is not text in UTF-8", "save the file as UTF-8")
 			continue
 		}
-		p.readLine(number+1, strings.TrimRight(string(raw), " \t\r\f\v"))
+		switch line := strings.TrimRight(string(raw), " \t\r\f\v"); {
+		case line == "", line[0] == '#', line[0] == ';':
+			p.open = false
+		case (line[0] == ' ' || line[0] == '\t') && !p.open:
+			p.mistake(number+1, "the line is indented and continues nothing", "take the blanks at its beginning away")
+		case line[0] == ' ', line[0] == '\t':
+			p.entries[len(p.entries)-1].value += "\n" + strings.TrimLeft(line, " \t")
+		case line[0] == '[':
+			p.begin(number+1, line)
+		default:
+			p.assign(number+1, line)
+		}
 	}
 	if len(p.problems) > 0 {
 		return nil, p.problems
@@ -67,25 +78,6 @@ func parse(file string, text []byte) ([]entry, error) {
 func (p *parser) mistake(line int, what, do string) {
 	where := config.Origin{Kind: config.FromFile, Name: p.file, Line: line}
 	p.problems = append(p.problems, config.Problem{Where: where, What: what, Do: do})
-}
-
-func (p *parser) readLine(number int, line string) {
-	switch {
-	case line == "":
-		p.open = false
-	case line[0] == ' ', line[0] == '\t':
-		if !p.open {
-			p.mistake(number, "the line is indented and continues nothing", "take the blanks at its beginning away")
-			return
-		}
-		p.entries[len(p.entries)-1].value += "\n" + strings.TrimLeft(line, " \t")
-	case line[0] == '[':
-		p.begin(number, line)
-	case line[0] == '#', line[0] == ';':
-		p.open = false
-	default:
-		p.assign(number, line)
-	}
 }
 
 func (p *parser) begin(number int, line string) {

@@ -91,32 +91,26 @@ func (c *converter) askKeystone() bool {
 		}
 	}
 	c.read[name{authtoken, "auth_type"}], c.read[name{authtoken, "auth_plugin"}] = true, true
-	if !c.keystoneAccepted(values) {
-		return false
-	}
-	for ours, f := range values {
-		c.set("api.keystone."+ours, f.text, f.from)
-	}
-	return true
-}
-
-// keystoneAccepted tells whether the values would do, and loses those that keep
-// them from it.
-func (c *converter) keystoneAccepted(values map[string]found) bool {
 	flags := map[string]string{"api.auth_strategy": config.StrategyKeystone}
 	for ours, f := range values {
 		flags["api.keystone."+ours] = f.text
 	}
 	_, err := config.Load(config.Sources{Flags: flags})
 	problems, _ := err.(config.Problems)
-	for _, p := range problems {
+	for _, p := range problems { // what keeps the values from being accepted is lost
 		from := name{authtoken, "auth_url"}
 		if f, written := values[strings.TrimPrefix(p.Key, "api.keystone.")]; written {
 			from = f.from
 		}
 		c.lose(from, loss{Changed, "as " + p.Key + ": " + p.What, p.Do})
 	}
-	return err == nil
+	if err != nil {
+		return false
+	}
+	for ours, f := range values {
+		c.set("api.keystone."+ours, f.text, f.from)
+	}
+	return true
 }
 
 // writes reports whether the file says anything in a section.
