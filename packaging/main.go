@@ -155,7 +155,7 @@ func (r *release) build(ctx context.Context, arches []string) error {
 	return nil
 }
 
-// packages makes those of all formats.
+// packages makes those of all formats; of the driver of Tooz a wheel and a Debian package.
 func (r *release) packages(ctx context.Context, arches []string) error {
 	if err := r.documents(ctx, r.path(runtime.GOARCH, trivet)); err != nil {
 		return err
@@ -169,7 +169,17 @@ func (r *release) packages(ctx context.Context, arches []string) error {
 			}
 		}
 	}
-	return r.tooz(ctx)
+	p, err := readPython(".", r.version)
+	if err != nil {
+		return err
+	}
+	if err := p.unpack(r.path("python")); err != nil {
+		return err
+	}
+	if _, err := p.wheel(r.out, r.at); err != nil {
+		return err
+	}
+	return r.nfpm(ctx, "packaging/tooz.yaml", "deb", "PACKAGE_PYTHON="+r.path("python"))
 }
 
 // list names what was built and how large it is, and refuses what is too large.

@@ -203,24 +203,6 @@ func (r *release) licences(name string) string {
 	return r.path("doc", name+"-licences.gz")
 }
 
-// nfpmConfig writes what nfpm reads for a format and returns the path. Only rpm
-// has the changelog in it, because nfpm would give the .deb one of the name that
-// packages with a Debian revision have; and nfpm takes no variable for its path.
-func (r *release) nfpmConfig(p program, format string) (string, error) {
-	text, err := os.ReadFile(filepath.Join("packaging", p.config))
-	if err != nil {
-		return "", fmt.Errorf("configure nfpm: %w", err)
-	}
-	if format == "rpm" {
-		text = fmt.Appendf(text, "\nchangelog: %q\n", r.path("changelog.yaml"))
-	}
-	path := r.path(p.name + "-" + format + ".yaml")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		return "", fmt.Errorf("configure nfpm: %w", err)
-	}
-	return path, nil
-}
-
 // nfpm makes a package of what config names; env are variables in it.
 func (r *release) nfpm(ctx context.Context, config, format string, env ...string) error {
 	env = append(env, "CGO_ENABLED=0", "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.at.Unix(), 10),
@@ -230,11 +212,20 @@ func (r *release) nfpm(ctx context.Context, config, format string, env ...string
 	return err
 }
 
-// pack makes one package.
+// pack makes one package. Only rpm has the changelog in what nfpm reads, because nfpm
+// would give the .deb one of the name that packages with a Debian revision have; and nfpm
+// takes no variable for its path.
 func (r *release) pack(ctx context.Context, p program, arch, format string) error {
-	config, err := r.nfpmConfig(p, format)
+	text, err := os.ReadFile(filepath.Join("packaging", p.config))
 	if err != nil {
-		return err
+		return fmt.Errorf("configure nfpm: %w", err)
+	}
+	if format == "rpm" {
+		text = fmt.Appendf(text, "\nchangelog: %q\n", r.path("changelog.yaml"))
+	}
+	config := r.path(p.name + "-" + format + ".yaml")
+	if err := os.WriteFile(config, text, 0o644); err != nil {
+		return fmt.Errorf("configure nfpm: %w", err)
 	}
 	err = r.nfpm(ctx, config, format, "PACKAGE_ARCH="+arch, "PACKAGE_BINARIES="+r.path(arch),
 		"PACKAGE_BILL="+r.billPath(p.name, arch), "PACKAGE_LICENCES="+r.licences(p.name))
@@ -242,21 +233,6 @@ func (r *release) pack(ctx context.Context, p program, arch, format string) erro
 		return err
 	}
 	return r.repack(ctx, filepath.Join(r.out, fmt.Sprintf("%s_%s_%s.deb", p.name, packageVersion(r.version), arch)), arch)
-}
-
-// tooz makes the wheel of the driver of Tooz, and its Debian package.
-func (r *release) tooz(ctx context.Context) error {
-	p, err := readPython(".", r.version)
-	if err != nil {
-		return err
-	}
-	if err := p.unpack(r.path("python")); err != nil {
-		return err
-	}
-	if _, err := p.wheel(r.out, r.at); err != nil {
-		return err
-	}
-	return r.nfpm(ctx, "packaging/tooz.yaml", "deb", "PACKAGE_PYTHON="+r.path("python"))
 }
 
 // billPath is where the bill of materials of a program lies.

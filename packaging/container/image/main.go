@@ -93,8 +93,14 @@ func (a about) image(arch, dir string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	var authorities bytes.Buffer // but for those that Mozilla trusts with reservations, which a file cannot express
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			_ = pem.Encode(&authorities, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // no error is possible
+		}
+	}
 	entries = append(entries,
-		entry{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, text: authorities()},
+		entry{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, text: authorities.Bytes()},
 		entry{name: "etc/trivet/", mode: 0o755},
 		entry{name: "run/trivet/", mode: 0o755, owner: user},
 		entry{name: "tmp/", mode: 0o1777},
@@ -145,18 +151,6 @@ func (a about) config() v1.Config {
 			"dev.trivet.bill-of-materials":         "/usr/share/doc/trivet/trivet.cdx.json",
 		},
 	}
-}
-
-// authorities are the certificates of Mozilla's list, but for those that it trusts with
-// reservations, which a file cannot express.
-func authorities() []byte {
-	var text bytes.Buffer
-	for root := range bundle.Roots() {
-		if root.Constraint == nil {
-			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // no error is possible
-		}
-	}
-	return text.Bytes()
 }
 
 // tree lists the regular files below dir; programs are executable.
