@@ -61,19 +61,7 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.Dr
 	if err := peer.Within(admin.DrillLimit).Call(ctx, "POST", "/v1/drill", order, &r); err != nil {
 		return err
 	}
-	if err := printDrill(t, r); err != nil {
-		return err
-	}
-	if !r.OK {
-		return term.Fail(term.ExitFailed,
-			"the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'",
-			"the drill was not within its bounds")
-	}
-	return nil
-}
-
-func printDrill(t *term.Terminal, r admin.DrillReport) error {
-	return t.Show(r, func() error {
+	err := t.Show(r, func() error {
 		t.Say("%s led, %s leads now", r.OldLeader, term.Dash(r.NewLeader))
 		type row struct {
 			What, SeenFrom, LongestGone, Bound, Verdict string
@@ -93,4 +81,10 @@ func printDrill(t *term.Terminal, r admin.DrillReport) error {
 			return row{r.What, r.From, gone, fmt.Sprintf("%d ms", r.BoundMS), verdict, r.Note}
 		}))
 	})
+	if err == nil && !r.OK {
+		return term.Fail(term.ExitFailed,
+			"the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'",
+			"the drill was not within its bounds")
+	}
+	return err
 }

@@ -74,7 +74,17 @@ func printStatus(t *term.Terminal, s api.Status) error {
 	line := func(title, format string, args ...any) {
 		fmt.Fprintf(t.Out, "%-12s "+format+"\n", append([]any{title}, args...)...)
 	}
-	line("peer", "%s, %s", s.Name, flagsText(s))
+	role := s.Role
+	if s.Observer {
+		role += ", observer"
+	}
+	if s.Maintenance {
+		role += ", in maintenance"
+	}
+	if !s.Ready {
+		role += ", not ready"
+	}
+	line("peer", "%s, %s", s.Name, role)
 	began := ""
 	if s.LeaderSince != "" {
 		began = " since " + since(s.LeaderSince, now)
@@ -94,16 +104,36 @@ func printStatus(t *term.Terminal, s api.Status) error {
 		return err
 	}
 	fmt.Fprintln(t.Out)
+	printServices(t, s, now, line)
+	printWaits(t.Out, s, now)
+	for _, w := range s.Warnings { // with the hosts that each is about
+		fmt.Fprintf(t.Out, "%s%5s %s%s (%s)\n%-12s %s\n", markedAs(mark, warningTone(w), "warning"), "",
+			whereText(w, len(s.Peers)), term.Printable(w.Text), w.Code, "", term.Printable(w.Remedy))
+	}
+	return nil
+}
+
+// printServices shows what the cluster does for others, and by which versions.
+func printServices(t *term.Terminal, s api.Status, now time.Time, line func(title, format string, args ...any)) {
+	mark := t.Style()
 	line("pxe", "%s", mark.BadIf(s.PXE.Guarded && len(s.PXE.OpenOn) == 0, pxeText(s.PXE, now)))
 	if t.Format == "wide" {
-		line("pxe here", "%s", doorText(s.Door))
+		door := "closed: " + term.Dash(s.Door.Why)
+		if s.Door.Open {
+			door = fmt.Sprintf("open since %s, token %v", term.Dash(s.Door.Since), s.Door.Token)
+		}
+		line("pxe here", "%s", door)
 	}
 	if f := s.FloatingIP; f != nil {
 		line("floating ip", "%s", mark.BadIf(f.Holder == "", holderText(*f)))
 	}
 	line("nodes", "%s", nodesText(s.Introspections))
 	if f := s.Failover; f != nil {
-		line("failover", "%s", failoverText(*f))
+		paused := ""
+		if f.Paused {
+			paused = ", paused"
+		}
+		line("failover", "mode %s: %d remediations open, %d of them stuck%s", f.Mode, f.Open, f.Stuck, paused)
 	}
 	if l := s.Leases; l != nil {
 		line("leases", "%d held, of %d", l.Held, l.Known)
@@ -116,43 +146,18 @@ func printStatus(t *term.Terminal, s api.Status) error {
 	line("log", "applied up to %d", s.Index)
 	line("version", "%s", s.Version)
 	if u := s.Upgrade; u != nil {
-		line("upgrade", "%s", upgradeText(*u, now))
+		next := "then 'trivet upgrade finalize'"
+		switch {
+		case len(u.WaitsFor) > 0:
+			next = "upgrade and start trivet on " + strings.Join(u.WaitsFor, ", ")
+		case u.Since != "":
+			next = "all hosts run since " + since(u.Since, now) + "; " + next
+		}
+		line("upgrade", "not finalized: log version %d, not %d; %s", u.LogVersion, u.Newest, next)
 		for _, text := range u.HeldBack {
 			line("held back", "%s", text)
 		}
 	}
-	printWaits(t.Out, s, now)
-	for _, w := range s.Warnings { // with the hosts that each is about
-		fmt.Fprintf(t.Out, "%s%5s %s%s (%s)\n%-12s %s\n", markedAs(mark, warningTone(w), "warning"), "",
-			whereText(w, len(s.Peers)), term.Printable(w.Text), w.Code, "", term.Printable(w.Remedy))
-	}
-	return nil
-}
-
-// upgradeText says why an upgrade is not finalized, and what to do.
-func upgradeText(u api.Upgrade, now time.Time) string {
-	text := fmt.Sprintf("not finalized: log version %d, not %d; ", u.LogVersion, u.Newest)
-	if len(u.WaitsFor) > 0 {
-		return text + "upgrade and start trivet on " + strings.Join(u.WaitsFor, ", ")
-	}
-	if u.Since != "" {
-		text += "all hosts run since " + since(u.Since, now) + "; "
-	}
-	return text + "then 'trivet upgrade finalize'"
-}
-
-func flagsText(s api.Status) string {
-	text := s.Role
-	if s.Observer {
-		text += ", observer"
-	}
-	if s.Maintenance {
-		text += ", in maintenance"
-	}
-	if s.Ready {
-		return text
-	}
-	return text + ", not ready"
 }
 
 // Arithmetic is the sum of votes in words.
@@ -245,15 +250,6 @@ func pxeText(s api.PXEService, now time.Time) string {
 	}
 }
 
-// doorText says whether machines boot from this host.
-func doorText(d api.Door) string {
-	text := "closed: " + term.Dash(d.Why)
-	if d.Open {
-		text = fmt.Sprintf("open since %s, token %v", term.Dash(d.Since), d.Token)
-	}
-	return text
-}
-
 func holderText(f api.AddressHolder) string {
 	if f.Holder == "" {
 		return fmt.Sprintf("%s on no host: %s", f.Address, term.Dash(f.Why))
@@ -278,14 +274,6 @@ func nodesText(counts map[string]int) string {
 		return "no introspections"
 	}
 	return strings.Join(parts, ", ")
-}
-
-func failoverText(f api.FailoverCounts) string {
-	text := fmt.Sprintf("mode %s: %d remediations open, %d of them stuck", f.Mode, f.Open, f.Stuck)
-	if f.Paused {
-		text += ", paused"
-	}
-	return text
 }
 
 // waitsPrinted is how many waits are printed: what comes first is about the cluster.
