@@ -16,9 +16,16 @@ import (
 
 const maxExpectationFile = 1 << 20 // bytes
 
+// expecting is what a command does with expectations: one of all, but for dry.
+type expecting struct {
+	list         bool
+	show, remove string                 // names
+	file         []hardware.Expectation // to be written
+	dry          bool
+}
+
 func nodeExpectCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	var list, dry bool
-	var show, remove string
+	var e expecting
 	c := &cobra.Command{
 		Use:   "expect [FILE]",
 		Short: "Say what machines were ordered with",
@@ -29,13 +36,13 @@ func nodeExpectCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		Example: "trivet node expect expectations.yaml\ntrivet node expect --list\ntrivet node expect --delete compute",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	c.Flags().BoolVar(&list, "list", false, "list the expectations")
-	c.Flags().StringVar(&show, "show", "", "show the expectation of this name")
-	c.Flags().StringVar(&remove, "delete", "", "delete the expectation of this name")
-	term.DryRunFlag(c, &dry)
+	c.Flags().BoolVar(&e.list, "list", false, "list the expectations")
+	c.Flags().StringVar(&e.show, "show", "", "show the expectation of this name")
+	c.Flags().StringVar(&e.remove, "delete", "", "delete the expectation of this name")
+	term.DryRunFlag(c, &e.dry)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		asked := len(args)
-		for _, set := range [...]bool{list, show != "", remove != ""} {
+		for _, set := range [...]bool{e.list, e.show != "", e.remove != ""} {
 			if set {
 				asked++
 			}
@@ -43,64 +50,59 @@ func nodeExpectCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		switch {
 		case asked != 1:
 			return term.Usage("name a FILE, or --list, --show NAME or --delete NAME")
-		case dry && (list || show != ""):
+		case e.dry && (e.list || e.show != ""):
 			return term.Usage("--dry-run goes with a FILE or --delete: --list and --show change nothing")
 		}
-		var file []hardware.Expectation
 		if len(args) == 1 {
 			text, err := t.ReadInput(args[0], maxExpectationFile)
 			if err == nil {
-				file, err = hardware.ReadExpectations(text)
+				e.file, err = hardware.ReadExpectations(text)
 			}
 			if err != nil {
 				return term.Usage("%s: %w", args[0], err)
 			}
 		}
-		if dry {
-			return planExpectations(c.Context(), f, file, remove)
-		}
-		web, err := f.Client()
-		switch {
-		case err != nil:
-			return err
-		case list:
-			return listExpectations(c.Context(), t, web)
-		case show != "":
-			return showExpectation(c.Context(), t, web, show)
-		case remove != "":
-			return web.Hardware().DeleteExpectation(c.Context(), remove)
-		}
-		return putExpectations(c.Context(), t, web, file)
+		return expect(c.Context(), t, f, e)
 	}
 	return c
 }
 
-// putExpectations writes expectations in turn up to the first that is refused.
-func putExpectations(ctx context.Context, t *term.Terminal, web *client.Client, file []hardware.Expectation) error {
-	for i, e := range file {
+// expect does what is asked. It writes the expectations of a file in turn, up to the first that is refused.
+func expect(ctx context.Context, t *term.Terminal, f *servers.Flags, asked expecting) error {
+	if asked.dry {
+		changes := []client.Change{{DeleteExpectation: asked.remove}}
+		if asked.remove == "" {
+			changes = term.Each(asked.file,
+				func(e hardware.Expectation) client.Change { return client.Change{PutExpectation: e} })
+		}
+		errs, err := f.DryRun(ctx, "expectations", changes)
+		for i, refused := range errs {
+			if refused != nil && asked.remove == "" {
+				refused = fmt.Errorf("expectation %s: %w", asked.file[i].Name, refused)
+			}
+			err = errors.Join(err, refused)
+		}
+		return err
+	}
+	web, err := f.Client()
+	switch {
+	case err != nil:
+		return err
+	case asked.list:
+		return listExpectations(ctx, t, web)
+	case asked.show != "":
+		return showExpectation(ctx, t, web, asked.show)
+	case asked.remove != "":
+		return web.Hardware().DeleteExpectation(ctx, asked.remove)
+	}
+	for i, e := range asked.file {
 		if err := web.Hardware().PutExpectation(ctx, e.Name, e); err != nil {
 			return errors.Join(fmt.Errorf("expectation %s: %w", e.Name, err),
-				fmt.Errorf("%d of %d expectations of the file were written", i, len(file)))
+				fmt.Errorf("%d of %d expectations of the file were written", i, len(asked.file)))
 		}
 	}
-	t.Say("%d expectations were written; the leader judges the machines that are known", len(file))
+	t.Say("%d expectations were written; the leader judges the machines that are known", len(asked.file))
 	return nil
-}
-
-// planExpectations is what putExpectations would do, or a deletion if remove names one.
-func planExpectations(ctx context.Context, f *servers.Flags, file []hardware.Expectation, remove string) error {
-	changes := term.Each(file, func(e hardware.Expectation) client.Change { return client.Change{PutExpectation: e} })
-	if remove != "" {
-		changes = []client.Change{{DeleteExpectation: remove}}
-	}
-	errs, err := f.DryRun(ctx, "expectations", changes)
-	for i, refused := range errs {
-		if refused != nil && remove == "" {
-			refused = fmt.Errorf("expectation %s: %w", file[i].Name, refused)
-		}
-		err = errors.Join(err, refused)
-	}
-	return err
 }
 
 func listExpectations(ctx context.Context, t *term.Terminal, web *client.Client) error {
