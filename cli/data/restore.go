@@ -85,7 +85,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	host := hostOf(t, conf)
 	founding, err := host.PlanRestore(dir, state, r.from)
 	if err != nil {
-		return restoreError(err)
+		return local.DirError(err)
 	}
 	if err := askLostHosts(ctx, t, host, founding, r.lost); err != nil {
 		return err
@@ -126,15 +126,6 @@ func readSnapshot(t *term.Terminal, path string) (*fsm.State, int64, error) {
 		return nil, 0, err
 	}
 	return state, info.Size(), f.Close()
-}
-
-func restoreError(err error) error {
-	if foreign, ok := errors.AsType[*datadir.ForeignError](err); ok {
-		return term.Fail(term.ExitConflict,
-			"nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+
-				foreign.Theirs, "%w", err)
-	}
-	return local.DirError(err)
 }
 
 // askLostHosts asks the other peers' hosts, and says whether the founding may go on.

@@ -32,6 +32,7 @@ func Use(path string, dry bool) (dir *datadir.Dir, done func() error, err error)
 // remedy. The error itself names the path.
 func DirError(err error) error {
 	var corrupt *datadir.CorruptError
+	var foreign *datadir.ForeignError
 	switch {
 	case errors.Is(err, datadir.ErrLocked):
 		return term.Fail(term.ExitConflict,
@@ -43,6 +44,10 @@ func DirError(err error) error {
 	case errors.As(err, &corrupt):
 		return term.Fail(term.ExitFailed, "nothing was changed. While the other peers have a leader: "+HintAnew+
 			". If they have none, keep the directory; docs/recovery.md says what can be read of it", "%w", err)
+	case errors.As(err, &foreign): // a snapshot that is to be restored
+		return term.Fail(term.ExitConflict,
+			"nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+
+				foreign.Theirs, "%w", err)
 	case errors.Is(err, datadir.ErrPeerExists):
 		return term.Fail(term.ExitConflict,
 			"nothing was changed; with --replace its data is set aside, and this host joins as a new peer", "%w", err)
