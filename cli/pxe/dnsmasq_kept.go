@@ -44,7 +44,10 @@ func (f *pxeFlags) complete(t *term.Terminal, on *install.Host, conf config.Conf
 				return fmt.Errorf("%s: --%s: %w", install.RecordFile, name, err)
 			}
 			for _, v := range values {
-				said = append(said, "--"+name+" "+shellWord(v))
+				if v == "" || strings.ContainsAny(v, " \t'\"$`\\;&|<>(){}*?!~#") { // as a shell reads it
+					v = "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"
+				}
+				said = append(said, "--"+name+" "+v)
 			}
 		} else if err := setFlag(flag, valuesOf(flag)); err != nil { // '' is the default
 			return err
@@ -162,12 +165,4 @@ func valuesOf(flag *pflag.Flag) []string {
 		return list.GetSlice()
 	}
 	return []string{flag.Value.String()}
-}
-
-// shellWord is a word as a shell reads it.
-func shellWord(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t'\"$`\\;&|<>(){}*?!~#") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

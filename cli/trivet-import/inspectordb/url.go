@@ -42,8 +42,15 @@ func parse(text string) (a address, err error) {
 		return a, errors.New(
 			"the URL of the database must begin with sqlite://, mysql:// or postgresql://, as the connection in section [database] of inspector.conf does")
 	}
-	if rest, err = a.userinfo(rest); err != nil {
-		return a, err
+	who, behind, found := strings.Cut(rest, "@") // the password ends at the first @
+	if user, password, _ := strings.Cut(who, ":"); found && !strings.Contains(user, "/") {
+		rest = behind
+		if a.user, err = unescape("user", user); err != nil {
+			return a, err
+		}
+		if a.password, err = unescape("password", password); err != nil {
+			return a, err
+		}
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	if a.options, err = url.ParseQuery(query); err != nil {
@@ -61,21 +68,6 @@ func parse(text string) (a address, err error) {
 			"the URL of an SQLite file has no host: sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite has four slashes")
 	}
 	return a, a.hostport(host)
-}
-
-// userinfo takes user and password off. The password ends at the first @.
-func (a *address) userinfo(rest string) (string, error) {
-	who, behind, found := strings.Cut(rest, "@")
-	user, password, _ := strings.Cut(who, ":")
-	if !found || strings.Contains(user, "/") {
-		return rest, nil
-	}
-	var err error
-	if a.user, err = unescape("user", user); err != nil {
-		return "", err
-	}
-	a.password, err = unescape("password", password)
-	return behind, err
 }
 
 func (a *address) hostport(text string) error {
