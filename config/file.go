@@ -171,8 +171,18 @@ func (r *fileReader) entry(key, shown string, line int, value *yaml.Node) {
 // parseNode reads the value of an option from YAML.
 func (o Option) parseNode(node *yaml.Node) (any, *fault) {
 	target := o.field(new(Config))
-	if _, list := target.(*[]string); list {
-		return o.parseSequence(node)
+	if _, several := target.(*[]string); several {
+		if node.Kind != yaml.SequenceNode {
+			return nil, &fault{"is not a list", "write [a, b], or one item a line, each after a dash"}
+		}
+		list := make([]string, 0, min(len(node.Content), maxList+1))
+		for _, item := range node.Content[:min(len(node.Content), maxList+1)] { // the rule refuses one that has more
+			if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
+				return nil, &fault{fmt.Sprintf("the item on line %d is not text", item.Line), "write a list of names"}
+			}
+			list = append(list, item.Value)
+		}
+		return list, o.rule.checkValue(list)
 	}
 	switch {
 	case node.Kind == yaml.MappingNode, node.Kind == yaml.SequenceNode:
@@ -192,22 +202,6 @@ func (o Option) parseNode(node *yaml.Node) (any, *fault) {
 		}
 	}
 	return o.parse(node.Value)
-}
-
-func (o Option) parseSequence(node *yaml.Node) (any, *fault) {
-	if node.Kind != yaml.SequenceNode {
-		return nil, &fault{"is not a list", "write [a, b], or one item a line, each after a dash"}
-	}
-	list := make([]string, 0, min(len(node.Content), maxList+1))
-	for _, item := range node.Content {
-		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-			return nil, &fault{fmt.Sprintf("the item on line %d is not text", item.Line), "write a list of names"}
-		}
-		if list = append(list, item.Value); len(list) > maxList {
-			break // the rule refuses it
-		}
-	}
-	return list, o.rule.checkValue(list)
 }
 
 // unknownKey looks for what may have been meant: a key of the same section, or

@@ -98,25 +98,21 @@ func parseAs(target any, text string) (any, *fault) {
 		}
 		return number, nil
 	case *time.Duration:
-		return parseDuration(text)
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			return nil, &fault{fmt.Sprintf("%s is a number without a unit", text), fmt.Sprintf("write %ss for seconds", text)}
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, &fault{fmt.Sprintf("%q is not a duration", text),
+				"write a number and its unit, as in 300ms, 15s, 2m, 24h"}
+		}
+		return d, nil
 	case *[]string:
 		return parseList(text), nil
 	case *Secret:
 		return Secret(text), nil
 	}
 	return text, nil
-}
-
-func parseDuration(text string) (any, *fault) {
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return nil, &fault{fmt.Sprintf("%s is a number without a unit", text), fmt.Sprintf("write %ss for seconds", text)}
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return nil, &fault{fmt.Sprintf("%q is not a duration", text),
-			"write a number and its unit, as in 300ms, 15s, 2m, 24h"}
-	}
-	return d, nil
 }
 
 // parseList splits at commas; an empty text is an empty list. A list of texts in JSON is one, too.

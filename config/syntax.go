@@ -29,16 +29,6 @@ func unreadable(text []byte) (line int, f *fault) {
 	return 0, nil
 }
 
-// iniSection returns the line of the first section in brackets of an INI file, 0 where the
-// lines are not of one: such a section is a list to YAML, and what follows a second document.
-func iniSection(lines [][]byte) int {
-	section, entry := regexp.MustCompile(`^\[[\w. -]+\]\s*$`), regexp.MustCompile(`^[\w.-]+\s*=`)
-	if !slices.ContainsFunc(lines, entry.Match) {
-		return 0
-	}
-	return slices.IndexFunc(lines, section.Match) + 1
-}
-
 // syntaxFault takes the place out of the parser's message, and says what people
 // most often need to be told instead. It repeats nothing of the file: a password
 // that begins with * is an alias to the parser, which would quote it.
@@ -51,8 +41,10 @@ func syntaxFault(err error, text []byte) (line int, f *fault) {
 		}
 	}
 	lines := bytes.Split(text, []byte("\n"))
-	if at := iniSection(lines); at > 0 {
-		return at, &fault{"is a section of an INI file, not YAML",
+	// A section in brackets is a list to YAML, and what follows a second document.
+	section, entry := regexp.MustCompile(`^\[[\w. -]+\]\s*$`), regexp.MustCompile(`^[\w.-]+\s*=`)
+	if at := slices.IndexFunc(lines, section.Match); at >= 0 && slices.ContainsFunc(lines, entry.Match) {
+		return at + 1, &fault{"is a section of an INI file, not YAML",
 			"an inspector.conf of ironic-inspector is translated by 'trivet-import config FILE'; else write SECTION: and KEY: VALUE lines below it"}
 	}
 	if name := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(message); name != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
@@ -128,7 +129,7 @@ func TestSecretsStayHidden(t *testing.T) {
 func TestDurationsReadBack(t *testing.T) {
 	for in, want := range map[string]string{"900s": "15m", "86400s": "24h", "90s": "1m30s", "300ms": "300ms", "0s": "0s",
 		"3660s": "1h1m", "3601s": "1h0m1s", "10m": "10m", "20h": "20h"} {
-		d, f := parseDuration(in)
+		d, f := parseAs(new(time.Duration), in)
 		if f != nil {
 			t.Fatal(f)
 		}
