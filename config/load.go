@@ -30,25 +30,34 @@ type setting struct {
 // defaults in the place of the rest, and must not be run.
 func Load(s Sources) (Config, error) {
 	var problems Problems
-	layers := [][]setting{
+	settings := slices.Concat( // weakest first
 		fileSettings(s.File, s.Text, &problems),
 		envSettings(s.Env, &problems),
 		flagSettings(s.Flags, &problems),
+	)
+	// An option that was set under both of its names, in one source or in several: which one counts would be a guess.
+	written := make(map[string]setting)
+	for _, one := range settings {
+		written[one.Key] = one
 	}
-	problems = append(problems, aliasConflicts(layers)...)
-	c := assemble(layers, s.HostName)
+	for _, key := range slices.Sorted(maps.Keys(written)) {
+		if other, both := written[canonical(key)]; both && other.Key != key {
+			problems = append(problems, Problem{Where: written[key].Origin, Key: key,
+				What: fmt.Sprintf("is another name of %s, which is set too (%v)", other.Key, other.Origin),
+				Do:   "remove one of the two"})
+		}
+	}
+	c := assemble(settings, s.HostName)
 	problems = append(problems, c.crossCheck()...)
 	c.warnings = c.secondLook()
 	return c, problems.err()
 }
 
-// assemble lays the sources over each other and the defaults, weakest first.
-func assemble(layers [][]setting, host string) Config {
+// assemble lays settings over the defaults, and a later one over those before it.
+func assemble(settings []setting, host string) Config {
 	merged := make(map[string]setting)
-	for _, layer := range layers {
-		for _, s := range layer {
-			merged[canonical(s.Key)] = s
-		}
+	for _, s := range settings {
+		merged[canonical(s.Key)] = s
 	}
 	c := Default()
 	if hostName().checkValue(host) == nil { // else CheckServe asks for a name
@@ -72,25 +81,4 @@ func (c *Config) placeLogin() {
 	if c.Ironic.PasswordFile != "" {
 		c.Ironic.origins.password = c.Origin("ironic.password_file")
 	}
-}
-
-// aliasConflicts finds options that were set under both of their names, in one source
-// or in several: which one counts would be a guess.
-func aliasConflicts(layers [][]setting) Problems {
-	written := make(map[string]setting)
-	for _, layer := range layers {
-		for _, s := range layer {
-			written[s.Key] = s
-		}
-	}
-	var problems Problems
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		alias := written[key]
-		if other, both := written[canonical(key)]; both && other.Key != key {
-			problems = append(problems, Problem{Where: alias.Origin, Key: key,
-				What: fmt.Sprintf("is another name of %s, which is set too (%v)", other.Key, other.Origin),
-				Do:   "remove one of the two"})
-		}
-	}
-	return problems
 }
