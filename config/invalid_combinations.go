@@ -32,7 +32,13 @@ func (r *review) when(wrong bool, key, what, do string) {
 func (c Config) crossCheck() Problems {
 	r := review{Config: c}
 	r.checkAPI()
-	r.checkClientTLS()
+	for section, conf := range r.clientTLS() { // a certificate without its key, or the other way round
+		key, other := section+"cert_file", section+"key_file"
+		if conf.CertFile == "" {
+			key, other = other, key
+		}
+		r.when((conf.CertFile == "") != (conf.KeyFile == ""), key, "is of no use alone", "write "+other+" too")
+	}
 	r.when(r.FloatingIP.Address != "" && r.FloatingIP.Interface == "", "floating_ip.address",
 		"no interface carries the address", "write floating_ip.interface")
 	r.when(r.FloatingIP.Address == "" && r.FloatingIP.Interface != "", "floating_ip.interface",

@@ -122,7 +122,7 @@ func isServerName(item string) bool {
 // names that a peer adds itself.
 const maxTLSNames = 16
 
-// checkAPI finds options of the API that do not fit together.
+// checkAPI finds options of the API that do not fit together, and what is missing to ask Keystone.
 func (r *review) checkAPI() {
 	r.when(r.API.AuthStrategy == "http_basic" && r.API.HTTPBasicAuthUserFile == "", "api.auth_strategy",
 		"http_basic needs users", "write api.http_basic_auth_user_file")
@@ -132,7 +132,24 @@ func (r *review) checkAPI() {
 	if n := len(r.API.TLS.Names); n > maxTLSNames {
 		r.addProblem("api.tls.names", fmt.Sprintf("has %d items", n), fmt.Sprintf("at most %d", maxTLSNames))
 	}
-	r.checkAPIKeystone()
+	k := r.API.Keystone
+	r.when(k.Password != "" && k.PasswordFile != "", "api.keystone.password_file", "there is api.keystone.password too",
+		"remove one of the two")
+	if r.API.AuthStrategy != StrategyKeystone {
+		return
+	}
+	for _, need := range []struct{ key, value string }{
+		{"api.keystone.auth_url", k.AuthURL}, {"api.keystone.username", k.Username},
+		{"api.keystone.user_domain_name", k.UserDomain},
+		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
+	} {
+		r.when(need.value == "", need.key, "api.auth_strategy keystone needs it",
+			"write it: Trivet asks Keystone as a user of its own, as every service does")
+	}
+	r.when(k.Password == "" && k.PasswordFile == "", "api.keystone.password", "api.auth_strategy keystone needs it",
+		"write it, or api.keystone.password_file")
+	r.when(len(k.AdminRoles) == 0, "api.keystone.admin_roles", "without a role no user could change anything",
+		"write a role, as admin or system:admin")
 }
 
 // lookAtAPI warns of what is written and not used.

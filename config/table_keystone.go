@@ -77,41 +77,6 @@ func isRole(item string) bool {
 	return name != "" && len(name) <= 255
 }
 
-// checkAPIKeystone finds what is missing to ask Keystone.
-func (r *review) checkAPIKeystone() {
-	k := r.API.Keystone
-	r.when(k.Password != "" && k.PasswordFile != "", "api.keystone.password_file", "there is api.keystone.password too",
-		"remove one of the two")
-	if r.API.AuthStrategy != StrategyKeystone {
-		return
-	}
-	for _, need := range []struct{ key, value string }{
-		{"api.keystone.auth_url", k.AuthURL}, {"api.keystone.username", k.Username},
-		{"api.keystone.user_domain_name", k.UserDomain},
-		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
-	} {
-		r.when(need.value == "", need.key, "api.auth_strategy keystone needs it",
-			"write it: Trivet asks Keystone as a user of its own, as every service does")
-	}
-	r.when(k.Password == "" && k.PasswordFile == "", "api.keystone.password", "api.auth_strategy keystone needs it",
-		"write it, or api.keystone.password_file")
-	r.when(len(k.AdminRoles) == 0, "api.keystone.admin_roles", "without a role no user could change anything",
-		"write a role, as admin or system:admin")
-}
-
-// checkClientTLS finds a certificate without its key, and the other way round.
-func (r *review) checkClientTLS() {
-	for section, conf := range r.clientTLS() {
-		if (conf.CertFile == "") != (conf.KeyFile == "") {
-			key, other := section+"cert_file", section+"key_file"
-			if conf.CertFile == "" {
-				key, other = other, key
-			}
-			r.addProblem(key, "is of no use alone", "write "+other+" too")
-		}
-	}
-}
-
 // clientTLS yields the sections in which TLS to a service is configured, in the
 // order of the table.
 func (c Config) clientTLS() func(yield func(section string, conf ClientTLS) bool) {
