@@ -162,9 +162,14 @@ func (r *review) pairFloatingIP() {
 			r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text,
 				floating), "write a port, as in "+everyAddress(usualPort(l.key)))
 		case !l.reaches(at) && !(l.key == "api.listen" && r.proxied(l)):
+			do := "write " + everyAddress(l.port) + ", which is every address of the host"
+			if l.key == "api.listen" {
+				do += fmt.Sprintf(
+					"; or, where a proxy on this host answers at the floating IP, name it: api.trusted_proxies: [%s/%d]",
+					l.host.WithZone(""), l.host.BitLen())
+			}
 			r.addProblem(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s",
-				l.text, floating),
-				"write "+everyAddress(l.port)+", which is every address of the host"+r.proxyHint(l))
+				l.text, floating), do)
 		}
 	}
 	for key, text := range r.advertised() {
@@ -199,15 +204,6 @@ func (r *review) proxied(l listener) bool {
 func (c Config) ProxiedAPI() bool {
 	l, ok := listenerOf("api.listen", c.API.Listen)
 	return ok && l.host.IsValid() && (&review{Config: c}).proxied(l)
-}
-
-func (r *review) proxyHint(l listener) string {
-	if l.key != "api.listen" {
-		return ""
-	}
-	return fmt.Sprintf(
-		"; or, where a proxy on this host answers at the floating IP, name it: api.trusted_proxies: [%s/%d]",
-		l.host.WithZone(""), l.host.BitLen())
 }
 
 // usualPort is the port of a listener's default.
@@ -326,31 +322,24 @@ func (r *review) pairOwnURLs() {
 			urls = append(urls, ownURL{"events.receivers", (&url.URL{Scheme: u.Scheme, Host: u.Host}).String(), true})
 		}
 	}
-	for _, u := range urls {
-		at, port, ok := urlPlace(u.text)
-		if !u.used || !ok || !r.ownAddress(at) {
+	usual := map[string]string{"http": "80", "https": "443"}
+	for _, own := range urls {
+		u, err := url.Parse(own.text)
+		if !own.used || err != nil || u.Host == "" {
+			continue
+		}
+		service, ok := listenerOf("", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), usual[u.Scheme])))
+		if !ok || !service.host.IsValid() || !r.ownAddress(service.host) { // a name may be any address
 			continue
 		}
 		for _, l := range r.listeners() {
-			if l.port == port && l.reaches(at) {
-				r.addProblem(u.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", u.text, r.keyWithPlace(l.key),
+			if l.port == service.port && l.reaches(service.host) {
+				r.addProblem(own.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", own.text, r.keyWithPlace(l.key),
 					l.text), "write where the service answers, or another port for one of the two")
 				break
 			}
 		}
 	}
-}
-
-// urlPlace is where the service of a URL listens; ok is false for a name, which may be any
-// address.
-func urlPlace(text string) (at netip.Addr, port uint64, ok bool) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return at, 0, false
-	}
-	usual := map[string]string{"http": "80", "https": "443"}
-	l, ok := listenerOf("", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), usual[u.Scheme])))
-	return l.host, l.port, ok && l.host.IsValid()
 }
 
 // ownAddress reports whether an address is this host's by the configuration.
