@@ -55,7 +55,12 @@ func (c Config) Renew(next Config, rewritten ...string) Renewal {
 	if len(r.Restart) == 0 {
 		return r
 	}
-	if r.Together = r.Config.problemsUnlike(c, next); len(r.Together) > 0 {
+	known := make(map[string]bool) // what is wrong with either, or worth a warning
+	for _, p := range append(c.judgeTogether(), next.judgeTogether()...) {
+		known[p.Key+p.What] = true
+	}
+	r.Together = slices.DeleteFunc(r.Config.judgeTogether(), func(p Problem) bool { return known[p.Key+p.What] })
+	if len(r.Together) > 0 {
 		r.Config, r.Restart, r.Applied = c, append(r.Restart, r.Applied...), nil
 	}
 	return r
@@ -65,18 +70,6 @@ func (c Config) Renew(next Config, rewritten ...string) Renewal {
 func (r Renewal) waits(o Option) bool {
 	return o.Change == AtRestart ||
 		slices.ContainsFunc(o.With, func(key string) bool { return slices.Contains(r.Restart, key) })
-}
-
-// problemsUnlike returns what is wrong with c, or worth a warning, and with neither of
-// the others.
-func (c Config) problemsUnlike(others ...Config) Problems {
-	known := make(map[string]bool)
-	for _, other := range others {
-		for _, p := range other.judgeTogether() {
-			known[p.Key+p.What] = true
-		}
-	}
-	return slices.DeleteFunc(c.judgeTogether(), func(p Problem) bool { return known[p.Key+p.What] })
 }
 
 // judgeTogether is all that is wrong with values together, or worth a warning.
