@@ -138,7 +138,11 @@ func NotServed(hosts []Facts) (sentences []string) {
 			if !six && slices.ContainsFunc(conf.Boots, isSNPOnly) {
 				unsigned = append(unsigned, f.Peer)
 			}
-			served := slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { return b.Six == six && byHTTP(b) })
+			served := slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { // a loader that is fetched by HTTP
+				u, err := url.Parse(b.Name)
+				return b.Six == six && err == nil && (u.Scheme == "http" || u.Scheme == "https") &&
+					strings.HasSuffix(u.Path, ".efi")
+			})
 			given := slices.ContainsFunc(conf.Ranges, func(r dnsmasq.Range) bool { return r.First.Is6() == six })
 			if len(conf.Boots) > 0 && !served && given {
 				without = append(without, f.Peer)
@@ -166,12 +170,6 @@ func NotServed(hosts []Facts) (sentences []string) {
 
 // isSNPOnly reports whether a boot loader is iPXE's for UEFI, as Trivet has dnsmasq name it.
 func isSNPOnly(b dnsmasq.Boot) bool { return strings.HasPrefix(path.Base(b.Name), "snponly") }
-
-// byHTTP reports whether a boot loader is fetched by HTTP.
-func byHTTP(b dnsmasq.Boot) bool {
-	u, err := url.Parse(b.Name)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.HasSuffix(u.Path, ".efi")
-}
 
 // ownTFTP reports whether a URL is served by this host's dnsmasq, which does not
 // run: the check of DHCP reports that, and not each file.

@@ -22,20 +22,28 @@ func ReadScript(text []byte) Script {
 	for line := range strings.Lines(string(text)) {
 		command, _, _ := strings.Cut(line, "||")
 		words := strings.Fields(command)
-		if len(words) < 2 {
+		if len(words) == 0 {
 			continue
 		}
-		file, rest := operand(words[1:])
-		if file == "" {
+		verb, words := words[0], words[1:]
+		for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+			n := 1
+			if slices.Contains([]string{"--name", "-n", "--timeout", "-t"}, words[0]) {
+				n = 2 // these options have a value of their own
+			}
+			words = words[min(n, len(words)):]
+		}
+		if len(words) == 0 {
 			continue
 		}
-		switch words[0] {
+		file := words[0]
+		switch verb {
 		case "kernel", "chain", "imgfetch", "imgselect":
 			s.Kernels = appendOnce(s.Kernels, file)
 		case "initrd", "module":
 			s.Ramdisks = appendOnce(s.Ramdisks, file)
 		}
-		for _, word := range rest {
+		for _, word := range words[1:] {
 			if callback, ok := strings.CutPrefix(word, "ipa-inspection-callback-url="); ok {
 				s.Callback = callback
 			}
@@ -49,22 +57,6 @@ func appendOnce(list []string, word string) []string {
 		return list
 	}
 	return append(list, word)
-}
-
-// operand skips the options of a command, of which --name and --timeout have a
-// value of their own.
-func operand(words []string) (first string, rest []string) {
-	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		n := 1
-		if slices.Contains([]string{"--name", "-n", "--timeout", "-t"}, words[0]) {
-			n = 2
-		}
-		words = words[min(n, len(words)):]
-	}
-	if len(words) == 0 {
-		return "", nil
-	}
-	return words[0], words[1:]
 }
 
 // Resolve returns the URL of a file that a script at base names, and false for
