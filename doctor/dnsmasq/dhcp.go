@@ -72,18 +72,6 @@ func untagged(value string) []string {
 	return w
 }
 
-// dhcpBoot reads [tag:…,]FILE[,SERVER NAME[,SERVER ADDRESS]].
-func (p *parser) dhcpBoot(at Place, w []string) {
-	if len(w) == 0 || w[0] == "" {
-		return
-	}
-	b := Boot{Place: at, Name: w[0]}
-	if len(w) > 2 {
-		b.Server = w[2]
-	}
-	p.conf.Boots = append(p.conf.Boots, b)
-}
-
 // pxeService reads [tag:…,]CSA,TEXT[,FILE|TYPE|URL][,SERVER]. A file without a
 // dot has .0 added; a type, which is a number, has no file.
 func (p *parser) pxeService(at Place, w []string) {

@@ -118,8 +118,17 @@ func (p *parser) option(at Place, key, value string) {
 	switch key {
 	case "conf-file":
 		p.include(at, value)
-	case "conf-dir":
-		p.includeDir(at, words(value))
+	case "conf-dir": // a directory, and the endings that files there must have (*.conf) or must not have (.dpkg-old)
+		w := words(value)
+		if len(w) == 0 {
+			return
+		}
+		names, err := p.files.List(w[0])
+		if err != nil {
+			p.problem(at, "conf-dir: "+err.Error())
+			return
+		}
+		p.all(w[0], names, w[1:])
 	case "conf-script":
 		p.problem(at, "conf-script makes more of the configuration, which is not looked at")
 	case "interface":
@@ -135,8 +144,16 @@ func (p *parser) option(at Place, key, value string) {
 		p.conf.HostsDirs = append(p.conf.HostsDirs, path.Clean(value))
 	case "dhcp-range":
 		p.dhcpRange(at, untagged(value))
-	case "dhcp-boot":
-		p.dhcpBoot(at, untagged(value))
+	case "dhcp-boot": // FILE[,SERVER NAME[,SERVER ADDRESS]]
+		w := untagged(value)
+		if len(w) == 0 || w[0] == "" {
+			return
+		}
+		b := Boot{Place: at, Name: w[0]}
+		if len(w) > 2 {
+			b.Server = w[2]
+		}
+		p.conf.Boots = append(p.conf.Boots, b)
 	case "pxe-service":
 		p.pxeService(at, untagged(value))
 	case "dhcp-option", "dhcp-option-force":
@@ -169,20 +186,6 @@ func (p *parser) include(at Place, pattern string) {
 			p.problem(at, "conf-file: "+err.Error())
 		}
 	}
-}
-
-// includeDir reads what conf-dir names: a directory, and the endings that files
-// there must have (*.conf) or must not have (.dpkg-old).
-func (p *parser) includeDir(at Place, w []string) {
-	if len(w) == 0 {
-		return
-	}
-	names, err := p.files.List(w[0])
-	if err != nil {
-		p.problem(at, "conf-dir: "+err.Error())
-		return
-	}
-	p.all(w[0], names, w[1:])
 }
 
 // all reads the files of a directory in the order of their names.
