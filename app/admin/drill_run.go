@@ -185,22 +185,17 @@ func (d *Drill) drillRows(seen []look, old membership.Member, struck, bound time
 		guards, looked = guards || l.seen.Guards, max(looked, l.seen.LookedMS)
 		doors = append(doors, l.seen.Door...)
 	}
-	if guards {
-		row("PXE", "all", gapOf(doors, looked))
+	if !guards {
+		return rows
 	}
-	return rows
-}
-
-// gapOf returns the longest time, from the first span to the end, that no span
-// covers.
-func gapOf(spans []Span, end int64) (gap int64) {
-	slices.SortStableFunc(spans, func(a, b Span) int { return int(a.FromMS - b.FromMS) })
-	covered := spans[0].ToMS
-	for _, s := range spans[1:] {
+	slices.SortStableFunc(doors, func(a, b Span) int { return int(a.FromMS - b.FromMS) })
+	covered, gap := doors[0].ToMS, int64(0) // the longest time that no host's door was open
+	for _, s := range doors[1:] {
 		gap = max(gap, s.FromMS-covered)
 		covered = max(covered, s.ToMS)
 	}
-	return max(gap, end-covered)
+	row("PXE", "all", max(gap, looked-covered))
+	return rows
 }
 
 // awaitReturn waits until one more may be lost again.
