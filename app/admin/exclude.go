@@ -32,31 +32,27 @@ func (m *Membership) Exclude(ctx context.Context, peer string, from membership.E
 			return err
 		}
 	}
-	if err := m.exclude(ctx, membership.Exclude{Peer: of.ID, From: from, On: on, Force: force}); err != nil {
-		return err
+	// That this peer's own maintenance is over counts here at once: where every voter that lives is in
+	// maintenance no peer leads, and its end can be in the log only when this peer does.
+	lifted := from == membership.FromLeading && !on && of.ID == m.Self.ID && !isDry(ctx)
+	if lifted {
+		m.Lift()
+	}
+	for {
+		err := m.commit(ctx, membership.Exclude{Peer: of.ID, From: from, On: on, Force: force})
+		if err == nil {
+			break
+		}
+		waits := errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrNotLeader) ||
+			errors.Is(err, cluster.ErrNoSession)
+		if !lifted || !waits || ctx.Err() != nil {
+			return err
+		}
 	}
 	if force {
 		return nil // there may be no peer to follow
 	}
 	return m.awaitMembership(ctx, func() bool { return m.followed(of.ID, from, on) })
-}
-
-// exclude commits the decision. That this peer's own maintenance is over counts
-// here at once: where every voter that lives is in maintenance no peer leads, and
-// its end can be in the log only when this peer does.
-func (m *Membership) exclude(ctx context.Context, c membership.Exclude) error {
-	lifted := c.From == membership.FromLeading && !c.On && c.Peer == m.Self.ID && !isDry(ctx)
-	if lifted {
-		m.Lift()
-	}
-	for {
-		err := m.commit(ctx, c)
-		waits := errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrNotLeader) ||
-			errors.Is(err, cluster.ErrNoSession)
-		if err == nil || !lifted || !waits || ctx.Err() != nil {
-			return err
-		}
-	}
 }
 
 // followed says whether leadership and votes are as was decided.

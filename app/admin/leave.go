@@ -35,9 +35,18 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 		return "", conflict("start trivet on the other peers, or see why they do not answer: 'trivet status'",
 			"hand leadership on: there is no quorum: %d of %d voters live, %d are needed", q.Live, q.Voters, q.Need)
 	}
-	next, err := m.voterCalled(to)
-	if err != nil {
-		return "", err
+	var next raftstore.Server // the best one, if none is named
+	if to != "" {
+		named, err := memberCalled(store.View(), to)
+		if err != nil {
+			return "", err
+		}
+		servers := store.Servers()
+		i := slices.IndexFunc(servers, func(srv raftstore.Server) bool { return srv.ID == named.ID })
+		if i < 0 || !servers[i].Voter || named.ID == m.Self.ID {
+			return "", conflict("see 'trivet peers'", "%s is no other voter", named.Name)
+		}
+		next = servers[i]
 	}
 	switch err := m.HandOn(ctx, next); {
 	case errors.Is(err, logerr.ErrOutcomeUnknown):
@@ -50,23 +59,6 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 	}
 	l, _ := store.Leader()
 	return m.NameOf(store.View(), l.ID), nil
-}
-
-// voterCalled returns the other voter with a name or ID, the zero Server for "".
-func (m *Membership) voterCalled(to string) (raftstore.Server, error) {
-	if to == "" {
-		return raftstore.Server{}, nil
-	}
-	next, err := memberCalled(m.Store.View(), to)
-	if err != nil {
-		return raftstore.Server{}, err
-	}
-	for _, srv := range m.Store.Servers() {
-		if srv.ID == next.ID && srv.Voter && srv.ID != m.Self.ID {
-			return srv, nil
-		}
-	}
-	return raftstore.Server{}, conflict("see 'trivet peers'", "%s is no other voter", next.Name)
 }
 
 // awaitLeader waits until a leader of which ok holds is known here.
