@@ -180,33 +180,26 @@ func (k *KubeControl) simulate(ctx context.Context, c echo.Context) (out Simulat
 func (k *KubeControl) power(ctx context.Context, c echo.Context, _ none) ([]FencePower, error) {
 	others := make(chan []FencePower, 1)
 	go func() {
-		if !everywhere(c) {
-			others <- nil
-			return
+		var rows []FencePower
+		if everywhere(c) {
+			for _, a := range k.Ask(ctx, below(c, pathPower)) {
+				var row FencePower
+				if a.Err == nil {
+					row, a.Err = hear[FencePower](a.Body)
+				}
+				if a.Err != nil { // of a peer that says nothing, why
+					row = FencePower{Error: a.Err.Error()}
+				}
+				row.Peer, row.ID = a.Name, a.ID
+				rows = append(rows, row)
+			}
 		}
-		others <- k.powerElsewhere(ctx, below(c, pathPower))
+		others <- rows
 	}()
 	own, err := k.here().Power(ctx, c.Param("cluster"), c.Param("node"), nil)
 	rows := append(<-others, own)
 	byPeer(rows, func(row FencePower) (peer, id string) { return row.Peer, row.ID })
 	return rows, err
-}
-
-// powerElsewhere is what the devices say to the other peers; of one that says
-// nothing, why.
-func (k *KubeControl) powerElsewhere(ctx context.Context, path string) (rows []FencePower) {
-	for _, a := range k.Ask(ctx, path) {
-		var row FencePower
-		if a.Err == nil {
-			row, a.Err = hear[FencePower](a.Body)
-		}
-		if a.Err != nil {
-			row = FencePower{Error: a.Err.Error()}
-		}
-		row.Peer, row.ID = a.Name, a.ID
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // switchPower does by hand what a remediation does; nothing but the machine is

@@ -66,9 +66,18 @@ func (h *Host) explain(ctx echo.Context) error {
 	if strings.ContainsRune(ref, ':') { // which no name has
 		return err
 	}
-	named, macs, err := h.macsOf(ctx.Request().Context(), ref)
-	if err != nil {
-		return err
+	var named namedNode
+	if id, bad := uuid.Parse(ref); bad == nil { // a UUID needs no Ironic; a name is Ironic's
+		named = h.naming(ctx.Request().Context(), id.String())()
+	} else if named.NodeName, err = h.Names.Of(ctx.Request().Context(), ref); err != nil {
+		return unnamed(err)
+	}
+	macs := identify.MACsOf(h.View(), named.UUID)
+	if len(macs) == 0 {
+		return &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way",
+				named.NodeName),
+			Hint: "name the machine by its MAC"}
 	}
 	rows := []api.Explanation{}
 	for _, mac := range macs {
@@ -152,23 +161,6 @@ func (h *Host) naming(ctx context.Context, node string) (wait func() namedNode) 
 		asking.Wait()
 		return n
 	}
-}
-
-// macsOf finds the node that a UUID or name means, and its MACs. A UUID needs no
-// Ironic; a name is Ironic's.
-func (h *Host) macsOf(ctx context.Context, ref string) (n namedNode, macs []string, err error) {
-	if id, bad := uuid.Parse(ref); bad == nil {
-		n = h.naming(ctx, id.String())()
-	} else if n.NodeName, err = h.Names.Of(ctx, ref); err != nil {
-		return n, nil, unnamed(err)
-	}
-	if macs = identify.MACsOf(h.View(), n.UUID); len(macs) == 0 {
-		return n, nil, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
-			Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way",
-				n.NodeName),
-			Hint: "name the machine by its MAC"}
-	}
-	return n, macs, nil
 }
 
 // unnamed says what to do where a name was not found out. That Ironic is away is

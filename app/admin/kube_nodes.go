@@ -47,8 +47,14 @@ func (k *KubeNodes) Failover(context.Context) (Failover, error) {
 		if !leads {
 			return out, notWatching()
 		}
-		out.Clusters = append(out.Clusters,
-			KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
+		row := KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced}
+		if !w.API.Answers {
+			row.Problem = fmt.Sprintf("the API server does not answer (%s)", cmp.Or(w.API.Why, "it was not asked yet"))
+		} else if h, held := v.FailoverHold(c.Name()); held {
+			row.Problem = fmt.Sprintf("too many were unhealthy; nothing is begun for %v more: %s",
+				max(h.Until.Sub(v.Now()), 0).Round(time.Second), h.Reason)
+		}
+		out.Clusters = append(out.Clusters, row)
 		for _, d := range k.Controller.Verdicts(c.Name()) {
 			out.Nodes = append(out.Nodes, verdictOf(v, d))
 		}
@@ -65,18 +71,6 @@ func (k *KubeNodes) Failover(context.Context) (Failover, error) {
 func notWatching() error {
 	return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader,
 		Message: "the peer that leads does not watch the clusters yet", Hint: "ask again in a second"}
-}
-
-// clusterProblem is why nothing is done in all of a cluster.
-func clusterProblem(v fsm.View, name string, w failover.Watched) string {
-	if !w.API.Answers {
-		return fmt.Sprintf("the API server does not answer (%s)", cmp.Or(w.API.Why, "it was not asked yet"))
-	}
-	if h, held := v.FailoverHold(name); held {
-		return fmt.Sprintf("too many were unhealthy; nothing is begun for %v more: %s",
-			max(h.Until.Sub(v.Now()), 0).Round(time.Second), h.Reason)
-	}
-	return ""
 }
 
 func verdictOf(v fsm.View, d failover.Verdict) KubeNode {
