@@ -92,29 +92,24 @@ func unixTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(
 // Renew gives this peer a new certificate at once.
 func (k *Keys) Renew(ctx context.Context) (Certificate, error) {
 	row := Certificate{Role: "peer", Name: k.Self.Name}
-	if isDry(ctx) {
-		return row, k.planRenewal()
+	if isDry(ctx) { // the certificate is made and thrown away
+		fresh, err := k.Renewal.Make(k.Store.View())
+		if err != nil {
+			return row, err
+		}
+		old := k.Renewal.Credentials().Leaf
+		shown := func(c *x509.Certificate, serial string) string {
+			return fmt.Sprintf("certificate of %s:\n  serial: %s\n  not_before: %s\n  not_after: %s\n", k.Self.Name, serial,
+				c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
+		}
+		return row, &plannedError{Planned{Before: shown(old, fmt.Sprintf("%x", old.SerialNumber)),
+			After: shown(fresh.Leaf, "(new)")}}
 	}
 	if err := k.Renewal.Renew(k.Store.View()); err != nil {
 		return row, err
 	}
 	k.describe(&row, k.Renewal.Credentials().Leaf)
 	return row, nil
-}
-
-// planRenewal is Renew in a dry run: the certificate is made and thrown away.
-func (k *Keys) planRenewal() error {
-	fresh, err := k.Renewal.Make(k.Store.View())
-	if err != nil {
-		return err
-	}
-	old := k.Renewal.Credentials().Leaf
-	shown := func(c *x509.Certificate, serial string) string {
-		return fmt.Sprintf("certificate of %s:\n  serial: %s\n  not_before: %s\n  not_after: %s\n", k.Self.Name, serial,
-			c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
-	}
-	return &plannedError{Planned{Before: shown(old, fmt.Sprintf("%x", old.SerialNumber)),
-		After: shown(fresh.Leaf, "(new)")}}
 }
 
 // RevokeOperator voids all that was issued to this name up to now.

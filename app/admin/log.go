@@ -148,8 +148,14 @@ func (l *Logs) own(w logs.Wanted) (ownLog, error) {
 	}
 	hide := l.Redactor()
 	for _, line := range lines {
+		text := strings.TrimSuffix(line.Text, "\n")
+		for _, key := range []string{slog.TimeKey, slog.LevelKey} { // a LogLine has these; an object of JSON keeps them
+			if strings.HasPrefix(text, key+"=") {
+				_, text, _ = strings.Cut(text, " ")
+			}
+		}
 		out.Lines = append(out.Lines, LogLine{Time: line.Time.UTC().Format(logTime), Peer: l.Peer,
-			Level: line.Level.String(), Request: hide.Text(line.Request.ID), Text: hide.Text(withoutHead(line.Text))})
+			Level: line.Level.String(), Request: hide.Text(line.Request.ID), Text: hide.Text(text)})
 	}
 	return out, nil
 }
@@ -159,17 +165,6 @@ const logTime = "2006-01-02T15:04:05.000000Z07:00"
 
 var errNoLines = conflict("see the journal: 'journalctl -u trivet'",
 	"the program that runs this peer keeps no lines of its log")
-
-// withoutHead takes time and level, which a LogLine has, off a line of text. An object of JSON keeps them.
-func withoutHead(text string) string {
-	text = strings.TrimSuffix(text, "\n")
-	for _, key := range []string{slog.TimeKey, slog.LevelKey} {
-		if strings.HasPrefix(text, key+"=") {
-			_, text, _ = strings.Cut(text, " ")
-		}
-	}
-	return text
-}
 
 // wantedLines reads what a caller wants, and the positions by server ID.
 func wantedLines(query url.Values) (logs.Wanted, map[string]string, error) {

@@ -33,9 +33,13 @@ func profile(c echo.Context) error {
 	var out bytes.Buffer
 	var err error
 	if kind == "cpu" {
-		var took time.Duration
-		if took, err = profileTime(c.QueryParam("seconds")); err != nil {
-			return err
+		took := ProfileTime
+		if text := c.QueryParam("seconds"); text != "" {
+			n, err := strconv.Atoi(text)
+			if most := int(MaxProfileTime.Seconds()); err != nil || n < 1 || n > most {
+				return invalid("seconds: %q is not a number from 1 to %d", text, most)
+			}
+			took = time.Duration(n) * time.Second
 		}
 		err = profileCPU(c.Request().Context(), &out, took)
 	} else {
@@ -45,17 +49,6 @@ func profile(c echo.Context) error {
 		return err
 	}
 	return c.Blob(http.StatusOK, echo.MIMEOctetStream, out.Bytes())
-}
-
-func profileTime(seconds string) (time.Duration, error) {
-	if seconds == "" {
-		return ProfileTime, nil
-	}
-	n, err := strconv.Atoi(seconds)
-	if most := int(MaxProfileTime.Seconds()); err != nil || n < 1 || n > most {
-		return 0, invalid("seconds: %q is not a number from 1 to %d", seconds, most)
-	}
-	return time.Duration(n) * time.Second, nil
 }
 
 func profileCPU(ctx context.Context, out *bytes.Buffer, took time.Duration) error {
