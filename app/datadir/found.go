@@ -140,11 +140,6 @@ func server(id Identity) raftstore.Server {
 	return raftstore.Server{ID: id.ID, Address: cluster.ServerAddress(id.ID, id.Address), Voter: true}
 }
 
-// createEmpty makes the log of a peer that has nothing yet.
-func createEmpty(raftDir string) error {
-	return withStorage(host.Create, raftDir, func(raftstore.Storage) error { return nil })
-}
-
 func withStorage(open func(string) (raftstore.Storage, error), raftDir string,
 	use func(raftstore.Storage) error) error {
 	st, err := open(raftDir)
@@ -223,8 +218,11 @@ func (h Host) become(ctx context.Context, dir *Dir, plan *Joining, hostport stri
 	id := plan.Identity
 	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
-	// The log stays empty: the leader finds this peer and fills it.
-	build := func(raftDir string) error { return errors.Join(createEmpty(raftDir), keepShared(raftDir, a.Shared)) }
+	build := func(raftDir string) error {
+		// The log stays empty: the leader finds this peer and fills it.
+		err := withStorage(host.Create, raftDir, func(raftstore.Storage) error { return nil })
+		return errors.Join(err, keepShared(raftDir, a.Shared))
+	}
 	if err := dir.Create(id, secrets, build, h.handOver); err != nil {
 		return nil, err
 	}

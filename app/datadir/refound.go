@@ -77,31 +77,40 @@ func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := lastWith(id, log)
-	self, member := from.State.View().Member(id.ID)
+	// The newest state that the log may stand for and that has this host as a member. What removes it may be an
+	// entry that no majority had; if a majority had it, this host was promised nothing that came later.
+	var from host.Moment
+	var self membership.Member
+	member := false
+	for _, m := range slices.Backward(log.Tail) {
+		if self, member = m.State.View().Member(id.ID); member {
+			from = m
+			break
+		}
+	}
 	if !member {
 		return nil,
 			fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on; "+
 				"recover another host, and join this one with 'trivet join HOST --replace'", id.ID, id.Name)
 	}
+	var voters [][]string // of each state but those in which this host is the only member
+	for _, m := range log.Tail {
+		v := m.State.View()
+		if !slices.ContainsFunc(v.Members(), func(m membership.Member) bool { return m.ID != id.ID }) {
+			continue
+		}
+		var ids []string
+		for _, m := range v.Voters() {
+			ids = append(ids, m.ID)
+		}
+		voters = append(voters, ids)
+	}
 	last := from.Next - 1
 	return &Refounding{
 		Verb: VerbRecover, Self: id, Others: othersOf(id, log), Last: log.Last,
 		Uncommitted: last - min(last, log.Committed), LeftOut: log.Last - last,
-		self: self, voters: electorates(id, log), state: from.State, secrets: []Secrets{secrets},
+		self: self, voters: voters, state: from.State, secrets: []Secrets{secrets},
 	}, nil
-}
-
-// lastWith returns the newest state that the log may stand for and that has this host as a
-// member, the newest of all if none has. What removes it may be an entry that no
-// majority had; if a majority had it, this host was promised nothing that came later.
-func lastWith(self Identity, log *host.History) host.Moment {
-	for _, m := range slices.Backward(log.Tail) {
-		if _, member := m.State.View().Member(self.ID); member {
-			return m
-		}
-	}
-	return log.Tail[len(log.Tail)-1]
 }
 
 // othersOf returns the peers that may run on other hosts by a log, whichever of the
@@ -111,23 +120,6 @@ func othersOf(self Identity, log *host.History) (out []membership.FormerMember) 
 		out = united(out, others(self, m.State.View()))
 	}
 	return out
-}
-
-// electorates returns the voters of each of these states but those in which this host is
-// the only member.
-func electorates(self Identity, log *host.History) (all [][]string) {
-	for _, m := range log.Tail {
-		v := m.State.View()
-		if !slices.ContainsFunc(v.Members(), func(m membership.Member) bool { return m.ID != self.ID }) {
-			continue
-		}
-		var voters []string
-		for _, m := range v.Voters() {
-			voters = append(voters, m.ID)
-		}
-		all = append(all, voters)
-	}
-	return all
 }
 
 // PlanRestore plans to go on with the state of a snapshot, on a host whose peer
