@@ -92,8 +92,13 @@ func use(f config.File) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist: %w", path, fs.ErrNotExist)
-	case err != nil:
-		return closedDirectory(path, err)
+	case err != nil: // a directory on the way may let the peer not pass
+		for i := 1; i < len(path); i++ {
+			if dir := path[:i]; path[i] == '/' && unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS) != nil {
+				return &closedError{dir, path, errors.Unwrap(err)}
+			}
+		}
+		return fmt.Errorf("the peer may not read %s: %w", path, errors.Unwrap(err))
 	case f.Access != config.ReadsFile && !info.IsDir():
 		return fmt.Errorf("%s is no directory", path)
 	case f.Access != config.ReadsFile:
@@ -124,16 +129,6 @@ func (e *closedError) Error() string {
 
 // Unwrap returns what the kernel said.
 func (e *closedError) Unwrap() error { return e.err }
-
-// closedDirectory names the directory on the way to path that lets the peer not pass.
-func closedDirectory(path string, err error) error {
-	for i := 1; i < len(path); i++ {
-		if dir := path[:i]; path[i] == '/' && unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS) != nil {
-			return &closedError{dir, path, errors.Unwrap(err)}
-		}
-	}
-	return fmt.Errorf("the peer may not read %s: %w", path, errors.Unwrap(err))
-}
 
 func fileRemedy(f config.File, err error) string {
 	switch {

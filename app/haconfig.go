@@ -38,7 +38,8 @@ const reviewTimeout = 8 * time.Second
 type haParts struct {
 	clusters []haCluster // none: off
 	log      *lateLog
-	figures  *componentFigures
+	reviews  *prometheus.CounterVec   // cluster, result
+	seconds  *prometheus.HistogramVec // cluster
 }
 
 // haCluster is one cluster whose components are looked after.
@@ -73,31 +74,6 @@ func (l *lateLog) View() fsm.View {
 	return fsm.New().View()
 }
 
-// componentFigures count reviews.
-type componentFigures struct {
-	reviews *prometheus.CounterVec   // cluster, result
-	seconds *prometheus.HistogramVec // cluster
-}
-
-func newComponentFigures(clusters []config.KubeCluster) *componentFigures {
-	f := &componentFigures{
-		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "haconfig_reviews_total",
-			Help: "Admission reviews that this peer answered, by cluster, which is empty for a path that names none: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."},
-			[]string{"cluster", "result"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
-			Help:    "How long this peer took to answer an admission review of a cluster.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}, []string{"cluster"}),
-	}
-	for _, c := range clusters {
-		f.seconds.WithLabelValues(c.Name)
-		for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused,
-			haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
-			f.reviews.WithLabelValues(c.Name, result) // so that each is there from the start
-		}
-	}
-	return f
-}
-
 // answers is the figure that says whether the API server of a cluster answers here.
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
@@ -119,7 +95,15 @@ func openComponents(o Options, closing *closers) (haParts, error) {
 			annotated = append(annotated, c.Name)
 		}
 	}
-	parts := haParts{log: &lateLog{}, figures: newComponentFigures(conf.Clusters())}
+	parts := haParts{
+		log: &lateLog{},
+		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "haconfig_reviews_total",
+			Help: "Admission reviews that this peer answered, by cluster, which is empty for a path that names none: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."},
+			[]string{"cluster", "result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
+			Help:    "How long this peer took to answer an admission review of a cluster.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}, []string{"cluster"}),
+	}
 	census := haconfig.NewCensus(annotated...)
 	for _, c := range conf.Clusters() {
 		opened, err := openComponentsOf(c, o, parts.log, census, closing)
@@ -127,6 +111,11 @@ func openComponents(o Options, closing *closers) (haParts, error) {
 			return haParts{}, fmt.Errorf("haconfig: cluster %s: %w", c.Name, err)
 		}
 		parts.clusters = append(parts.clusters, opened)
+		parts.seconds.WithLabelValues(c.Name)
+		for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused,
+			haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
+			parts.reviews.WithLabelValues(c.Name, result) // so that each is there from the start
+		}
 	}
 	return parts, nil
 }
@@ -262,7 +251,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.figures.MustRegister(c.figures.reviews, c.figures.seconds)
+	p.figures.MustRegister(c.reviews, c.seconds)
 	service := conf.Service + "." + conf.Namespace // the API server calls it by this name or a longer one
 	issued := p.issued(append(serverNames(p.opts.Config, p.id), service, service+".svc", service+".svc.cluster.local"))
 	var served []haconfig.Served
@@ -273,8 +262,8 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
 		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Logger: p.opts.Logger,
 		Observe: func(cluster, result string, took time.Duration) {
-			c.figures.reviews.WithLabelValues(cluster, result).Inc()
-			c.figures.seconds.WithLabelValues(cluster).Observe(took.Seconds())
+			c.reviews.WithLabelValues(cluster, result).Inc()
+			c.seconds.WithLabelValues(cluster).Observe(took.Seconds())
 		},
 	})
 	p.serving.start(ln, httpserver.New(p.serving.public(admission.Webhook, reviews, api.TLS(issued.Get))))
