@@ -41,10 +41,14 @@ func (d *Door) Firewall() api.Firewall {
 	out := api.Firewall{
 		Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), Driver: d.Driver,
 		Interface: d.Config().Firewall.Interface,
-		Door:      d.pass(v), Address: d.floating(v), Ports: d.portList(v),
+		Door:      d.pass(v), Address: d.floating(v), Ports: api.PortList{Ports: v.PortCount()},
+	}
+	if pull, ok := v.Pull(); ok {
+		out.Ports.Complete, out.Ports.Listed = true, api.TimeText(time.UnixMilli(pull.Wall))
+		out.Ports.AgeMS = d.listAge(v).Milliseconds()
 	}
 	if d.Guard != nil {
-		out.Rules = d.rules(v)
+		out.Rules, out.Ports.Problem = d.rules(v), api.ErrorText(d.Pull.Err())
 	}
 	servers, err := d.probed()
 	for _, s := range servers {
@@ -134,17 +138,6 @@ func ruleCounts(c firewall.Counts) api.RuleCounts {
 	return api.RuleCounts{Allow: c.Allow, Deny: c.Deny, Pass: c.Pass}
 }
 
-func (d *Door) portList(v fsm.View) api.PortList {
-	out := api.PortList{Ports: v.PortCount()}
-	if pull, ok := v.Pull(); ok {
-		out.Complete, out.Listed, out.AgeMS = true, api.TimeText(time.UnixMilli(pull.Wall)), d.listAge(v).Milliseconds()
-	}
-	if d.Guard != nil {
-		out.Problem = api.ErrorText(d.Pull.Err())
-	}
-	return out
-}
-
 // listAge is how old the newest complete list of Ironic's ports is, 0 if there
 // is none. Cluster time stands still without a leader; that is added.
 func (d *Door) listAge(v fsm.View) time.Duration {
@@ -178,24 +171,19 @@ func (d *Door) hostState() firewall.HostState {
 	if d.Driver == host.Noop {
 		return firewall.HostState{Unfiltered: true}
 	}
+	conf := d.Config().Firewall
+	link, down := net.InterfaceByName(conf.Interface) // down is why nothing arrives there, nil if it may
+	switch {
+	case down != nil:
+		down = fmt.Errorf("this host has no such interface: %w", down)
+	case link.Flags&net.FlagUp == 0:
+		down = fmt.Errorf("it is down; set it up: 'ip link set %s up'", conf.Interface)
+	}
 	lists, _ := d.Lists.State()
 	return firewall.HostState{
-		Interface: d.Config().Firewall.Interface, InterfaceErr: interfaceDown(d.Config().Firewall.Interface),
-		Relays: firewall.Match(d.Config().Firewall.Match).Relays(), Policy: d.policy(), Lists: lists, Guard: d.Guard.Status(),
-		Files: d.Driver == host.Dnsmasq,
+		Interface: conf.Interface, InterfaceErr: down, Relays: firewall.Match(conf.Match).Relays(), Policy: d.policy(),
+		Lists: lists, Guard: d.Guard.Status(), Files: d.Driver == host.Dnsmasq,
 	}
-}
-
-// interfaceDown says why nothing arrives on an interface, nil if it may.
-func interfaceDown(name string) error {
-	link, err := net.InterfaceByName(name)
-	if err != nil {
-		return fmt.Errorf("this host has no such interface: %w", err)
-	}
-	if link.Flags&net.FlagUp == 0 {
-		return fmt.Errorf("it is down; set it up: 'ip link set %s up'", name)
-	}
-	return nil
 }
 
 // Heard lists the machines that asked to boot here and are not under introspection, and what the

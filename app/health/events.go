@@ -116,7 +116,13 @@ func (h *HostEvents) reportChanges(f hostFacts) {
 	case !f.led && h.silent.IsZero():
 		h.silent = f.now
 	case f.led && !h.silent.IsZero():
-		h.returned(f)
+		if took := f.now.Sub(h.silent).Round(time.Second); took >= silenceTold {
+			h.report(eventring.Report{
+				Topic: eventring.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(),
+				Fields: map[string]string{"for": took.String()},
+				Text:   fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, api.TimeText(h.silent)),
+			})
+		}
 		h.silent = time.Time{}
 	}
 	if f.led {
@@ -136,19 +142,6 @@ func (h *HostEvents) reopened(g firewall.GuardStatus) {
 			Text:   fmt.Sprintf("%s opened its PXE service again.", h.name),
 		})
 	}
-}
-
-// returned tells that this peer heard of no leader for a while.
-func (h *HostEvents) returned(f hostFacts) {
-	took := f.now.Sub(h.silent).Round(time.Second)
-	if took < silenceTold {
-		return
-	}
-	h.report(eventring.Report{
-		Topic: eventring.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(),
-		Fields: map[string]string{"for": took.String()},
-		Text:   fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, api.TimeText(h.silent)),
-	})
 }
 
 // tellClosings tells of the PXE services that were closed here without an entry.

@@ -89,16 +89,36 @@ func (s *Self) summary(v fsm.View) api.Status {
 	return out
 }
 
-// hosts are what hosts say of themselves, and who hears whom.
+// hosts are what this peer knows of itself and of its leader, what hosts say of themselves, and
+// who hears whom.
 func (s *Self) hosts(h ContactView, reports map[string]hostReport) api.Status {
-	v, out := h.view, s.basics(h)
+	self, store, v := s.Members.Self, s.Members.Log, h.view
+	stats := store.Stats()
+	out := api.Status{
+		Build: api.Build{Name: self.Name, ID: self.ID, Cluster: self.Cluster, Version: s.Facts.Binary},
+		Leadership: api.Leadership{
+			Role: strings.ToLower(stats.Role), Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(),
+			Quorum: s.Members.Quorum(h), StaleMS: s.Members.Stale().Milliseconds(), Refuses: api.ErrorText(s.Fitness.Fit()),
+		},
+		Directory: s.Facts.Directory,
+	}
+	lead, led := store.Leader()
+	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
+	if led {
+		out.Leader = leads.Name
+		if l := v.Leadership(); l.Peer == lead.ID { // else its first entry is yet to come
+			out.LeaderSince = api.TimeText(s.Wall().Add(-v.Now().Sub(l.At)))
+		}
+	}
+	flags := v.MemberFlags(self.ID)
+	out.Observer, out.Maintenance = flags.Observer, flags.Maintenance
+	out.Quorum.HasWrite = out.Leader != "" && out.Quorum.Live >= out.Quorum.Need
+	out.Ready = out.Leader != "" && !s.Session.ID().IsZero()
 	out.Peers, out.HeardBy, out.AsOfMS = s.Members.Peers(h, s.Wall()), s.Members.Name(v, h.By), h.Age.Milliseconds()
-	out.Door = reports[s.Members.Self.ID].Door
+	out.Door = reports[self.ID].Door
 	for i, p := range out.Peers {
 		out.Peers[i].WriteMS = reports[p.ID].WriteMS
 	}
-	lead, _ := s.Members.Log.Leader()
-	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
 	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
 	return out
 }
@@ -135,31 +155,6 @@ func rated(leader string, warnings []api.Warning) string {
 		return api.NoLeader
 	}
 	return health
-}
-
-// basics are what this peer knows of itself and of its leader.
-func (s *Self) basics(h ContactView) api.Status {
-	self, store, v := s.Members.Self, s.Members.Log, h.view
-	stats := store.Stats()
-	out := api.Status{
-		Build: api.Build{Name: self.Name, ID: self.ID, Cluster: self.Cluster, Version: s.Facts.Binary},
-		Leadership: api.Leadership{
-			Role: strings.ToLower(stats.Role), Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(),
-			Quorum: s.Members.Quorum(h), StaleMS: s.Members.Stale().Milliseconds(), Refuses: api.ErrorText(s.Fitness.Fit()),
-		},
-		Directory: s.Facts.Directory,
-	}
-	if l, ok := store.Leader(); ok {
-		out.Leader = s.Members.Name(v, l.ID)
-		if lead := v.Leadership(); lead.Peer == l.ID { // else its first entry is yet to come
-			out.LeaderSince = api.TimeText(s.Wall().Add(-v.Now().Sub(lead.At)))
-		}
-	}
-	flags := v.MemberFlags(self.ID)
-	out.Observer, out.Maintenance = flags.Observer, flags.Maintenance
-	out.Quorum.HasWrite = out.Leader != "" && out.Quorum.Live >= out.Quorum.Need
-	out.Ready = out.Leader != "" && !s.Session.ID().IsZero()
-	return out
 }
 
 // peerWarnings are what is wrong with this peer itself.
@@ -212,7 +207,8 @@ func (s *Self) Checks() []api.HealthCheck {
 		session.Err = errors.New("this peer has no session in the log")
 	}
 	maintenance := api.HealthCheck{Name: "maintenance"}
-	if s.Members.Log.View().MemberFlags(s.Members.Self.ID).Maintenance {
+	v, self := s.Members.Log.View(), s.Members.Self.ID
+	if v.MemberFlags(self).Maintenance {
 		// A balancer is to send its callers elsewhere. The peer would serve them; an operator who says maintenance is
 		// about to stop it, and a balancer that drains it before costs no caller an error.
 		maintenance.Err = errors.New("this peer is in maintenance: it serves, but send callers to others")
@@ -221,24 +217,18 @@ func (s *Self) Checks() []api.HealthCheck {
 	if stuck := s.Members.Log.Writing(); stuck > s.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
-	checks := []api.HealthCheck{led, session, maintenance, disk, s.ironicCheck(), {Name: "firewall", Err: s.Door.err()}}
+	reach := api.HealthCheck{Name: "ironic", Err: IronicAway(s.Ironic, v, self)}
+	if away := s.Ironic.Ironic.Err(); away != nil && reach.Err == nil {
+		reach.Warning = fmt.Errorf("%w; requests that need it wait here", away)
+		if !ironicElsewhere(v, self) { // a balancer that drained all peers would help no caller
+			reach.Warning = fmt.Errorf("%w, and no other peer reaches it; requests that need it wait", away)
+		}
+	}
+	checks := []api.HealthCheck{led, session, maintenance, disk, reach, {Name: "firewall", Err: s.Door.err()}}
 	if s.Address != nil {
 		checks = append(checks, s.Address.check())
 	}
 	return append(checks, api.HealthCheck{Name: "failover", Note: s.Kube.readyzLine()})
-}
-
-// ironicCheck is the line of readyz about Ironic. Where no peer reaches it, none is
-// better than this one: a balancer that drained them all would help no caller.
-func (s *Self) ironicCheck() api.HealthCheck {
-	c := api.HealthCheck{Name: "ironic", Err: IronicAway(s.Ironic, s.Members.Log.View(), s.Members.Self.ID)}
-	if away := s.Ironic.Ironic.Err(); away != nil && c.Err == nil {
-		c.Warning = fmt.Errorf("%w; requests that need it wait here", away)
-		if !ironicElsewhere(s.Members.Log.View(), s.Members.Self.ID) {
-			c.Warning = fmt.Errorf("%w, and no other peer reaches it; requests that need it wait", away)
-		}
-	}
-	return c
 }
 
 // upgrade tells of one that is not finalized, nil if there is none.
