@@ -7,8 +7,6 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
@@ -146,22 +144,18 @@ func (j judge) receivers(l *list) {
 		if !known || p.Until.IsZero() {
 			continue
 		}
-		oldest, ok := untaken(j.View, p)
-		if !ok || j.Wall.Sub(oldest) < settled {
+		var oldest time.Time // of the events that it has not taken
+		for e := range j.View.Events().After(p.Taken) {
+			oldest = time.UnixMilli(e.Decode().Millis)
+			break
+		}
+		if oldest.IsZero() || j.Wall.Sub(oldest) < settled {
 			continue
 		}
 		w := j.wait("receiver/behind", "receiver "+r.Name, r.Name, "")
 		w.Since = api.TimeText(oldest)
 		l.add(w, "")
 	}
-}
-
-// untaken is when the oldest event happened that a receiver has not taken.
-func untaken(v fsm.View, p deliveries.Progress) (time.Time, bool) {
-	for e := range v.Events().After(p.Taken) {
-		return time.UnixMilli(e.Decode().Millis), true
-	}
-	return time.Time{}, false
 }
 
 // members lists what members wait for, and what waits for them.

@@ -84,7 +84,23 @@ func (j judge) introspection(rec introspection.Record, closely bool) (w api.Wait
 	}
 	w.Since = millis(rec.StartedMillis)
 	j.limit(&w, rec.Deadline, "")
-	j.claimEnds(&w, rec)
+	if j.Leader == "" {
+		return w
+	}
+	over := rec.Deadline <= j.View.Now()
+	if over {
+		w.Then = "its time is over: it ends in error once the leader has looked (inspection.clean_up_period) and no worker holds it"
+	}
+	claim, held := j.View.ClaimOf(rec.Node)
+	if !held || j.hears(claim.Peer) {
+		return w
+	}
+	// The session of a peer that is silent may end earlier, and so do its claims. Once the deadline has passed, the
+	// introspection ends with the claim.
+	session, ok := j.View.Session(claim.Session)
+	if ok && (session.Expires < rec.Deadline || over) {
+		j.limit(&w, session.Expires, "the session of "+j.name(claim.Peer)+" ends, and another worker takes it over")
+	}
 	return w
 }
 
@@ -132,25 +148,6 @@ func (j judge) worker(node string) string {
 		text += ", and does not reach Ironic"
 	}
 	return text
-}
-
-// claimEnds tells of a limit that is earlier than the introspection's: the session of a peer that
-// is silent ends, and so do its claims. Once the deadline has passed, it ends with the claim.
-func (j judge) claimEnds(w *api.Wait, rec introspection.Record) {
-	if j.Leader == "" {
-		return
-	}
-	if rec.Deadline <= j.View.Now() {
-		w.Then = "its time is over: it ends in error once the leader has looked (inspection.clean_up_period) and no worker holds it"
-	}
-	claim, held := j.View.ClaimOf(rec.Node)
-	if !held || j.hears(claim.Peer) {
-		return
-	}
-	session, ok := j.View.Session(claim.Session)
-	if ok && (session.Expires < rec.Deadline || rec.Deadline <= j.View.Now()) {
-		j.limit(w, session.Expires, "the session of "+j.name(claim.Peer)+" ends, and another worker takes it over")
-	}
 }
 
 // queued is what a node waits for whose introspection has ended, or that has none.
