@@ -226,7 +226,11 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func Default() Config {
 	var c Config
 	for _, o := range table {
-		o.set(&c, o.defaultValue())
+		value, f := parseAs(o.field(&c), o.Default)
+		if f != nil {
+			panic("config: the default of " + o.Key + ": " + f.what) // a slip in the table; its test finds it
+		}
+		o.set(&c, value)
 	}
 	return c
 }

@@ -183,7 +183,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s of %s is taken by %s", o.Env(), o.Key, other)
 		}
 		variables[o.Env()] = o.Key
-		if f := o.rule.checkValue(o.defaultValue()); f != nil && o.Key != "name" {
+		value, _ := parseAs(o.field(&c), o.Default) // Default would have panicked
+		if f := o.rule.checkValue(value); f != nil && o.Key != "name" {
 			t.Errorf("default of %s: %+v", o.Key, f)
 		}
 		if got := fmt.Sprintf("%p", o.field(&c)); o.AliasOf == "" {

@@ -130,14 +130,6 @@ func parseList(text string) []string {
 	return list
 }
 
-func (o Option) defaultValue() any {
-	value, f := parseAs(o.field(new(Config)), o.Default)
-	if f != nil {
-		panic("config: the default of " + o.Key + ": " + f.what) // a slip in the table; its test finds it
-	}
-	return value
-}
-
 // set stores a value that parse returned.
 func (o Option) set(c *Config, value any) {
 	if list, ok := value.([]string); ok {
