@@ -98,8 +98,18 @@ func (h *HostEvents) reportChanges(f hostFacts) {
 	if !f.guard.Open && !h.open.IsZero() {
 		h.closed = append(h.closed[max(0, len(h.closed)-maxClosings+1):], closing{h.open, f.guard.Since, f.guard.Why})
 	}
-	if f.guard.Open && h.open.IsZero() {
-		h.reopened(f.guard)
+	if g := f.guard; g.Open && h.open.IsZero() {
+		// A closing that lasted for a moment is forgotten, and one that was told is over. The first opening of a
+		// leadership is in the log.
+		h.closed = slices.DeleteFunc(h.closed, func(c closing) bool { return c.token == g.Token })
+		if h.told == g.Token && !g.Token.IsZero() {
+			h.told = 0
+			h.report(eventring.Report{
+				Topic: eventring.TopicPXE, Action: "opened-again", Millis: g.Since.UnixMilli(),
+				Fields: map[string]string{"token": g.Token.String()},
+				Text:   fmt.Sprintf("%s opened its PXE service again.", h.name),
+			})
+		}
 	}
 	h.open = 0
 	if f.guard.Open {
@@ -127,20 +137,6 @@ func (h *HostEvents) reportChanges(f hostFacts) {
 	}
 	if f.led {
 		h.tellClosings(f)
-	}
-}
-
-// reopened forgets a closing that lasted for a moment, or tells that one that was told
-// is over. The first opening of a leadership is in the log.
-func (h *HostEvents) reopened(g firewall.GuardStatus) {
-	h.closed = slices.DeleteFunc(h.closed, func(c closing) bool { return c.token == g.Token })
-	if h.told == g.Token && !g.Token.IsZero() {
-		h.told = 0
-		h.report(eventring.Report{
-			Topic: eventring.TopicPXE, Action: "opened-again", Millis: g.Since.UnixMilli(),
-			Fields: map[string]string{"token": g.Token.String()},
-			Text:   fmt.Sprintf("%s opened its PXE service again.", h.name),
-		})
 	}
 }
 
