@@ -144,7 +144,16 @@ func (f Facts) programmed() []Finding {
 			"firewall: {driver: nftables}", "systemctl restart trivet"},
 			"%d MACs are on the lists, and iptables compares each packet with one after the other", f.Filter.MACs))
 	}
-	out = append(out, f.lapses()...)
+	if f.Filter.Lapsed >= fewLapses && f.Filter.Lapsed >= f.Filter.Renewed/lapseShare {
+		remedy := []string{"# relieve this host, or hand leadership to another one:", "trivet transfer"}
+		if time.Duration(f.Filter.LeaseMS)*time.Millisecond < longLease {
+			remedy = append(remedy, "# if all hosts are like this one, in trivet.yaml on each of them:",
+				fmt.Sprintf("firewall: {lease: %v}", longLease), "raft: {timing: slow}", "systemctl restart trivet")
+		}
+		out = append(out, newFinding(Warning, f, remedy,
+			"the kernel ended the lease of its PXE service %d times before it was renewed, next to %d renewals: machines had short gaps",
+			f.Filter.Lapsed, f.Filter.Renewed))
+	}
 	age := time.Duration(f.Filter.AgeMS) * time.Millisecond
 	switch {
 	case !f.Filter.Listed:
@@ -172,21 +181,6 @@ const (
 
 // longLease is firewall.lease for hosts or networks for which the default is too short.
 const longLease = time.Second
-
-// lapses finds a lease that is too short for this host.
-func (f Facts) lapses() []Finding {
-	if f.Filter.Lapsed < fewLapses || f.Filter.Lapsed < f.Filter.Renewed/lapseShare {
-		return nil
-	}
-	remedy := []string{"# relieve this host, or hand leadership to another one:", "trivet transfer"}
-	if time.Duration(f.Filter.LeaseMS)*time.Millisecond < longLease {
-		remedy = append(remedy, "# if all hosts are like this one, in trivet.yaml on each of them:",
-			fmt.Sprintf("firewall: {lease: %v}", longLease), "raft: {timing: slow}", "systemctl restart trivet")
-	}
-	return []Finding{newFinding(Warning, f, remedy,
-		"the kernel ended the lease of its PXE service %d times before it was renewed, next to %d renewals: machines had short gaps",
-		f.Filter.Lapsed, f.Filter.Renewed)}
-}
 
 // differs tells what is not the same as on the first host; it may be meant so.
 func (f Facts) differs(first Facts) []Finding {
