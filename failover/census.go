@@ -47,25 +47,6 @@ func (c *census) alone(name, value string, own resident) bool {
 	return here && !others
 }
 
-// twin returns another kube node on the machine of one that may be the one in use, and says
-// how it lives, and what shows that both are one machine; nil if there is none. Of two that
-// are silent it is the one that was alive later: the work of the machine is under that one.
-func (c *census) twin(cluster string, n WatchedNode, d Detection) (other *resident, lives, by string) {
-	own := marksOf(n.identity(), n.Addresses)
-	for _, key := range own.keys() {
-		for _, i := range c.by[key] {
-			r := &c.all[i]
-			if r.is(cluster, n.UID) {
-				continue
-			}
-			if lives, by = r.outlives(n, d), own.same(r.marks); lives != "" && by != "" {
-				return r, lives, by
-			}
-		}
-	}
-	return nil, "", ""
-}
-
 // outlives says how a kube node lives that is in use rather than another one of its machine,
 // "" if that one was alive later: by what this leader saw of their Leases, else by what these
 // say, which is by one clock.
@@ -128,24 +109,4 @@ func (t trackers) elsewhere(besides string) (e elsewhere) {
 	}
 	slices.Sort(e.unread)
 	return e
-}
-
-// sharesUUID names a kube node on another machine that tells the same system UUID, ""
-// for none: such a UUID identifies neither.
-func (t trackers) sharesUUID(cluster string, n Node) string {
-	own := marksOf(n.identity(), n.Addresses)
-	if own.uuid == "" {
-		return ""
-	}
-	var found []string
-	for _, r := range t.residents(func(string) bool { return true }) {
-		if r.marks.uuid == own.uuid && !r.is(cluster, n.UID) && own.same(r.marks) == "" {
-			found = append(found, r.name())
-		}
-	}
-	slices.Sort(found)
-	if len(found) == 0 {
-		return ""
-	}
-	return found[0]
 }

@@ -67,15 +67,25 @@ func knownBy(mark string) string {
 // byNodeInUse leaves a machine to the other Node under which it works: one that was renamed,
 // or joined to another cluster, leaves a Node behind that looks dead. What is done about the
 // machine, and by which marks, rails and pauses nothing is, is said of the Node in use,
-// also when that one is ill or dead.
+// also when that one is ill or dead. Of two that are silent the one that was alive later is in
+// use: the work of the machine is under that one.
 func byNodeInUse(f *facts, n *nodeFacts) string {
-	other, lives, by := f.census().twin(f.cluster, n.WatchedNode, f.settings.Detection)
-	if other == nil {
-		return ""
+	all, own := f.census(), f.resident(n)
+	for _, key := range own.marks.keys() {
+		for _, i := range all.by[key] {
+			other := &all.all[i]
+			if other.is(f.cluster, n.UID) {
+				continue
+			}
+			lives, by := other.outlives(n.WatchedNode, f.settings.Detection), own.marks.same(other.marks)
+			if lives != "" && by != "" {
+				return fmt.Sprintf(
+					"kube node %s %s and has the same %s, so both are one machine: delete the Node that is not in use",
+					other.name(), lives, by)
+			}
+		}
 	}
-	return fmt.Sprintf(
-		"kube node %s %s and has the same %s, so both are one machine: delete the Node that is not in use",
-		other.name(), lives, by)
+	return ""
 }
 
 // rejoining is within which time no machine is joined to another cluster: until then one

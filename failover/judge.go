@@ -112,8 +112,11 @@ func (j *Judge) Look() []Verdict {
 	verdicts := make([]Verdict, 0, len(f.nodes))
 	for _, n := range f.nodes {
 		verdict := f.judgeNode(n)
-		if verdict.Act {
-			f.countRemedied(n)
+		if verdict.Act { // it counts as being remedied
+			f.open = append(f.open, kubestate.Remediation{
+				Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane,
+				State: kubestate.RemIntent,
+			})
 		}
 		verdicts = append(verdicts, verdict)
 	}
@@ -301,10 +304,22 @@ func MachineOf(cluster string, n Node) Machine {
 	return Machine{Cluster: cluster, Node: n.Name, SystemUUID: n.SystemUUID, Addresses: n.Addresses}
 }
 
-// machine says which machine a kube node is, and which other one tells the same UUID.
+// machine says which machine a kube node is, and which kube node on another machine tells the same
+// system UUID: such a UUID identifies neither.
 func (j *Judge) machine(n Node) Machine {
-	m := MachineOf(j.o.Cluster, n)
-	m.SharedWith = j.o.trackers.sharesUUID(j.o.Cluster, n)
+	m, own := MachineOf(j.o.Cluster, n), marksOf(n.identity(), n.Addresses)
+	if own.uuid == "" {
+		return m
+	}
+	var sharing []string
+	for _, r := range j.o.trackers.residents(func(string) bool { return true }) {
+		if r.marks.uuid == own.uuid && !r.is(j.o.Cluster, n.UID) && own.same(r.marks) == "" {
+			sharing = append(sharing, r.name())
+		}
+	}
+	if len(sharing) > 0 {
+		m.SharedWith = slices.Min(sharing)
+	}
 	return m
 }
 
@@ -395,14 +410,6 @@ func (f *facts) shown(n *nodeFacts) kubestate.Node {
 	k := recordOf(f.cluster, n.Node)
 	k.Changed, k.ChangedMillis = n.record.Changed, n.record.ChangedMillis
 	return k
-}
-
-// countRemedied counts a kube node as being remedied.
-func (f *facts) countRemedied(n *nodeFacts) {
-	f.open = append(f.open, kubestate.Remediation{
-		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane,
-		State: kubestate.RemIntent,
-	})
 }
 
 // simulate judges a kube node as if it had just been found dead.

@@ -344,7 +344,8 @@ func TestUUIDOfTwoMachines(t *testing.T) {
 		{"lab", Node{Name: "w1", UID: "4", BootID: bootElse, SystemUUID: swappedB}, "lab/w1"},
 	} {
 		all[n.cluster].Node(n.Node)
-		if got := all.sharesUUID("prod", own); got != n.want {
+		judge := &Judge{o: JudgeOptions{Cluster: "prod", trackers: all}}
+		if got := judge.machine(own).SharedWith; got != n.want {
 			t.Errorf("shared-uuid: after %s/%s it is shared with %q, want %q", n.cluster, n.Name, got, n.want)
 		}
 	}
