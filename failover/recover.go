@@ -198,24 +198,22 @@ func (t *target) switchOnBy(ctx context.Context, m kubestate.Remediation, name s
 	case power == PowerOn:
 		t.ons.seen = append(t.ons.seen, name)
 	case power == PowerOff:
-		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return t.giveOn(ctx, m, d) })
+		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error {
+			// Its device may have taken minutes to say that it is off, and may take as long to switch it on:
+			// an operator may keep the command from it by now.
+			n, err := t.readNode(ctx, m)
+			if err != nil {
+				return err
+			}
+			if why := t.judge.refusals(m.UID, &n, beforePowerOn()); len(why) > 0 {
+				return errWithheld{why}
+			}
+			return whileAllowed(ctx, func() []refusal { return t.judge.refusals(m.UID, nil, beforePowerOn()) },
+				func(ctx context.Context) error { return d.On(ctx, t.machine) })
+		})
 	}
 	t.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", power, "err", err)
 	return power, err
-}
-
-// giveOn gives the command unless an operator keeps it from the machine by now: its device may
-// have taken minutes to say that it is off, and may take as long to switch it on.
-func (t *target) giveOn(ctx context.Context, m kubestate.Remediation, d Device) error {
-	n, err := t.readNode(ctx, m)
-	if err != nil {
-		return err
-	}
-	if why := t.judge.refusals(m.UID, &n, beforePowerOn()); len(why) > 0 {
-		return errWithheld{why}
-	}
-	return whileAllowed(ctx, func() []refusal { return t.judge.refusals(m.UID, nil, beforePowerOn()) },
-		func(ctx context.Context) error { return d.On(ctx, t.machine) })
 }
 
 // comeBack is what remains for a node that is Ready under a new boot ID: when it

@@ -230,20 +230,32 @@ func (r *remedy) move(ctx context.Context, m kubestate.Remediation, to kubestate
 		Reason: kubestate.Reason(reason), Millis: r.o.Wall().UnixMilli(),
 	})
 	switch {
-	case err == nil:
-		r.log.Info("remediation advanced", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device",
-			device, "reason", reason)
-		r.target.announceState(ctx, m, to, reason)
-		return nil
 	case errors.Is(err, fsm.IllegalTransition), errors.Is(err, fsm.Invalid):
 		r.log.Error("record remediation step refused", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to,
 			"err", err)
 		return wait(stuckRetry)
+	case err != nil:
+		// The state is read again: it may have moved, by us or by another leader.
+		r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State,
+			"to", to, "err", err)
+		return wait(againSoon)
 	}
-	// The state is read again: it may have moved, by us or by another leader.
-	r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to",
-		to, "err", err)
-	return wait(againSoon)
+	r.log.Info("remediation advanced", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device",
+		device, "reason", reason)
+	n := Node{Name: m.Node, UID: m.UID}
+	switch to { // people look for these Events
+	case kubestate.RemCordoned:
+		r.writeEvent(ctx, n, "Warning", "FailoverBegun", "held for dead: "+m.Steps[0].Reason)
+	case kubestate.RemOff:
+		r.writeEvent(ctx, n, "Warning", "FailoverOff", reason)
+	case kubestate.RemDeleted:
+		r.writeEvent(ctx, n, "Normal", "FailoverDeleted", reason)
+	case kubestate.RemRecovered, kubestate.RemCancelled:
+		r.writeEvent(ctx, n, "Normal", "FailoverEnded", to.String()+": "+reason)
+	case kubestate.RemStuck:
+		r.writeEvent(ctx, n, "Warning", "FailoverStuck", reason)
+	}
+	return nil
 }
 
 // stuck says that the remediation cannot go on, and why. It is tried again after

@@ -106,9 +106,21 @@ func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation, why
 		r.since = time.Now()
 		return r.stuck(ctx, m, noDevice)
 	}
-	if m.State == kubestate.RemStuck {
-		if goesOn, err := (rejudged{r}).stillProven(ctx, m); goesOn || err != nil {
-			return err
+	if m.State == kubestate.RemStuck && m.WasOff {
+		// It goes on where it got stuck, without another command, if the same proof holds that each of its steps
+		// asks for.
+		p, err := r.prove(ctx, m, nil)
+		switch {
+		case errors.As(err, new(errContradicted)):
+			return r.unproven(ctx, m, err)
+		case err == nil && !p.gone: // else what follows takes its power, or finds the Node gone
+			err := r.move(ctx, m, kubestate.RemFencing, "", "tried again: it is proven to be off still")
+			if err != nil {
+				return err
+			}
+			m.State = kubestate.RemFencing
+			return r.move(ctx, m, kubestate.RemOff, "",
+				fmt.Sprintf("device %s says off; nothing answers, and its Lease is silent", m.Device))
 		}
 	}
 	return r.announce(ctx, m, devices[0].Name(), why)
@@ -189,7 +201,13 @@ type evidence struct {
 // takePower gives one command and waits until the machine was read off twice.
 func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Device, p permission) (evidence, error) {
 	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error {
-		return t.switchOff(ctx, m, d, p)
+		if t.restarted(ctx, m) {
+			return errWithheld{[]refusal{{signsRail, "it was shut down, and its device does not say off any more"}}}
+		}
+		// What forbids the command, or shows that the machine is back, ends the tries of its device.
+		return whileAllowed(ctx, func() []refusal {
+			return append(t.judge.refusals(m.UID, nil, p.asked), t.isBack(m, p)...)
+		}, func(ctx context.Context) error { return d.Off(ctx, t.machine) })
 	})
 	if err != nil {
 		return evidence{}, err

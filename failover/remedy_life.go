@@ -174,7 +174,12 @@ func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
 	case n.Annotations[kubeclient.AnnotationToken] != r.a.Token().String():
 		_, err = r.mark(ctx, n, Change{}, "mark the Node of a machine that lives")
 	case n.ResourceVersion == r.target.asked:
-		err = r.target.renewCordon(ctx, m, n)
+		// Without our cordon, and with it again, the Node is another one for requests that are under way.
+		cordon := slices.DeleteFunc(slices.Clone(n.Taints), func(have Taint) bool { return have.Key != TaintCordon })
+		n, err = r.mark(ctx, n, Change{Remove: cordon}, "renew the cordon of the Node of a machine that lives")
+		if err == nil {
+			_, err = r.target.keepCordon(ctx, m, n)
+		}
 	}
 	return err
 }

@@ -208,9 +208,15 @@ func (r *remedy) empty(ctx context.Context, m kubestate.Remediation) error {
 // there were. One that only its finalizers keep is not deleted again, and those that
 // could not be deleted before come last.
 func (r *remedy) batch(ctx context.Context, m kubestate.Remediation) (left []Pod, p proof, err error) {
-	p, err = r.prove(ctx, m, func(ctx context.Context) (err error) {
-		left, err = r.podsOf(ctx, m.Node)
-		return err
+	p, err = r.prove(ctx, m, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
+		defer cancel()
+		all, err := r.cluster.Pods(ctx, m.Node)
+		if err != nil {
+			return fmt.Errorf("list the pods: %w", err)
+		}
+		left = r.eligible(all)
+		return nil
 	})
 	if err != nil {
 		return nil, p, r.unproven(ctx, m, err)
@@ -323,17 +329,6 @@ func (s *clusterController) deletePod(ctx context.Context, p Pod) error {
 		s.log.Info("pod deleted", "namespace", p.Namespace, "pod", p.Name, "uid", p.UID, "kube_node", p.Node)
 	}
 	return err
-}
-
-// podsOf lists the pods of a Node that are ours to delete.
-func (s *clusterController) podsOf(ctx context.Context, node string) ([]Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
-	defer cancel()
-	all, err := s.cluster.Pods(ctx, node)
-	if err != nil {
-		return nil, fmt.Errorf("list the pods: %w", err)
-	}
-	return s.eligible(all), nil
 }
 
 // eligible leaves out what is kept.

@@ -2,7 +2,6 @@ package failover
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -136,39 +135,6 @@ func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bo
 	}
 	power, _ := follower{clusterController: r.clusterController}.readPower(ctx, r.target.machine)
 	return power == PowerOff
-}
-
-// stillProven goes on with a machine that was off where it got stuck, without another
-// power-off command, if the same proof holds that each of its steps asks for.
-func (r rejudged) stillProven(ctx context.Context, m kubestate.Remediation) (goesOn bool, err error) {
-	if !m.WasOff {
-		return false, nil
-	}
-	p, err := r.prove(ctx, m, nil)
-	var contradicted errContradicted
-	switch {
-	case errors.As(err, &contradicted):
-		return false, r.unproven(ctx, m, err)
-	case err != nil || p.gone:
-		return false, nil // what follows takes its power, or finds the Node gone
-	}
-	if err := r.move(ctx, m, kubestate.RemFencing, "", "tried again: it is proven to be off still"); err != nil {
-		return false, err
-	}
-	m.State = kubestate.RemFencing
-	return true, r.move(ctx, m, kubestate.RemOff, "",
-		fmt.Sprintf("device %s says off; nothing answers, and its Lease is silent", m.Device))
-}
-
-// switchOff gives one power-off command. What forbids it, or shows that the machine is
-// back, ends the tries of its device.
-func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Device, p permission) error {
-	if t.restarted(ctx, m) {
-		return errWithheld{[]refusal{{signsRail, "it was shut down, and its device does not say off any more"}}}
-	}
-	return whileAllowed(ctx, func() []refusal {
-		return append(t.judge.refusals(m.UID, nil, p.asked), t.isBack(m, p)...)
-	}, func(ctx context.Context) error { return d.Off(ctx, t.machine) })
 }
 
 // restarted reports whether a machine that was shut down and read off is not off any more.

@@ -157,18 +157,6 @@ func (t *target) keepTaint(ctx context.Context, m kubestate.Remediation, n Node)
 	return err
 }
 
-// renewCordon takes our cordon and puts it again, so that the Node is another one for
-// requests that are under way.
-func (t *target) renewCordon(ctx context.Context, m kubestate.Remediation, n Node) error {
-	cordon := slices.DeleteFunc(slices.Clone(n.Taints), func(have Taint) bool { return have.Key != TaintCordon })
-	n, err := t.mark(ctx, n, Change{Remove: cordon}, "renew the cordon of the Node of a machine that lives")
-	if err != nil {
-		return err
-	}
-	_, err = t.keepCordon(ctx, m, n)
-	return err
-}
-
 // attachments names the volumes that are attached to the Node.
 func (t *target) attachments(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.settings().Remedy.Timeout)
@@ -178,21 +166,4 @@ func (t *target) attachments(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("list the volume attachments: %w", err)
 	}
 	return names, nil
-}
-
-// announceState writes the Events that people look for.
-func (t *target) announceState(ctx context.Context, m kubestate.Remediation, to kubestate.State, reason string) {
-	n := Node{Name: m.Node, UID: m.UID}
-	switch to {
-	case kubestate.RemCordoned:
-		t.writeEvent(ctx, n, "Warning", "FailoverBegun", "held for dead: "+m.Steps[0].Reason)
-	case kubestate.RemOff:
-		t.writeEvent(ctx, n, "Warning", "FailoverOff", reason)
-	case kubestate.RemDeleted:
-		t.writeEvent(ctx, n, "Normal", "FailoverDeleted", reason)
-	case kubestate.RemRecovered, kubestate.RemCancelled:
-		t.writeEvent(ctx, n, "Normal", "FailoverEnded", to.String()+": "+reason)
-	case kubestate.RemStuck:
-		t.writeEvent(ctx, n, "Warning", "FailoverStuck", reason)
-	}
 }
