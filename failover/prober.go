@@ -282,7 +282,15 @@ func (p *Prober) vote(ctx context.Context, v fsm.View) {
 	for _, cluster := range v.KubeClusters() {
 		for _, c := range ballots(v, session, cluster, thought[cluster]) {
 			c.Millis = p.o.Wall().UnixMilli()
-			if err := p.cast(ctx, c); err != nil {
+			limited, cancel := context.WithTimeout(ctx, voteLimit)
+			res, err := p.o.Voter.Do(limited, "", c)
+			cancel()
+			if err != nil {
+				err = fmt.Errorf("vote: %w", err)
+			} else {
+				err = res.Err()
+			}
+			if err != nil {
 				if ctx.Err() == nil {
 					p.o.Logger.Debug("vote on kube nodes failed", "kube_cluster", cluster, "err", err)
 				}
@@ -290,16 +298,6 @@ func (p *Prober) vote(ctx context.Context, v fsm.View) {
 			}
 		}
 	}
-}
-
-func (p *Prober) cast(ctx context.Context, c kubestate.VoteNodes) error {
-	ctx, cancel := context.WithTimeout(ctx, voteLimit)
-	defer cancel()
-	res, err := p.o.Voter.Do(ctx, "", c)
-	if err != nil {
-		return fmt.Errorf("vote: %w", err)
-	}
-	return res.Err()
 }
 
 // ballots returns the commands that make the votes of a session what its peer

@@ -55,23 +55,19 @@ func (s *clusterController) clearMarks(ctx context.Context, name string) error {
 	// The state is read after the Node: a remediation that begins later changes the
 	// Node before it relies on it, and our change conflicts.
 	v, _ := s.o.Log.Changed()
-	if _, open := v.OpenRemediation(s.cluster.Name(), n.UID); open || !s.needless(v, n) {
+	if _, open := v.OpenRemediation(s.cluster.Name(), n.UID); open {
+		return nil
+	}
+	m, known := s.marker(v, n)
+	cancelled := known && m.State == kubestate.RemCancelled
+	switch {
+	case cancelled && !m.WasOff: // its cordon never had any work to do
+	case n.Ready != kubestate.ReadyTrue || !s.judge.Returned(n.UID):
+		return nil
+	case known && !cancelled && n.BootID == m.BootID:
 		return nil
 	}
 	return s.unmark(ctx, n)
-}
-
-// needless reports whether the marks of a Node have done their work. The cordon of
-// a remediation that was cancelled before the machine was off never had any.
-func (s *clusterController) needless(v fsm.View, n Node) bool {
-	m, known := s.marker(v, n)
-	if known && m.State == kubestate.RemCancelled && !m.WasOff {
-		return true
-	}
-	if n.Ready != kubestate.ReadyTrue || !s.judge.Returned(n.UID) {
-		return false
-	}
-	return !known || m.State == kubestate.RemCancelled || n.BootID != m.BootID
 }
 
 // marker returns the remediation that set the marks of a Node: the one that its
