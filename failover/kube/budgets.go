@@ -38,8 +38,23 @@ const countsAtOnce = 8
 func (c *Cluster) Disrupted(ctx context.Context, pods []failover.Pod, lacking bool) ([]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	found, err := c.listExhausted(ctx, pods)
-	if err == nil && lacking {
+	var found []*budget // that have nothing left and select one of the pods
+	var strange error
+	err := list{client: c.policy, resource: "poddisruptionbudgets", called: "poddisruptionbudgets.policy",
+		most: maxBudgets}.each(ctx, fields.Everything(), func() kubeclient.Page {
+		var page policyv1.PodDisruptionBudgetList
+		return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
+			for i := range page.Items {
+				b, err := exhausted(&page.Items[i], pods)
+				strange = cmp.Or(strange, err)
+				if b != nil {
+					found = append(found, b)
+				}
+			}
+			return len(page.Items), nil
+		}}
+	})
+	if err = cmp.Or(err, strange); err == nil && lacking {
 		err = c.countAll(ctx, found)
 		found = slices.DeleteFunc(found, func(b *budget) bool { return !b.lacks() })
 	}
@@ -52,27 +67,6 @@ func (c *Cluster) Disrupted(ctx context.Context, pods []failover.Pod, lacking bo
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// listExhausted lists the budgets that have nothing left and select one of the pods.
-func (c *Cluster) listExhausted(ctx context.Context, pods []failover.Pod) (found []*budget, err error) {
-	var strange error
-	err = list{client: c.policy, resource: "poddisruptionbudgets", called: "poddisruptionbudgets.policy",
-		most: maxBudgets}.each(ctx, fields.Everything(),
-		func() kubeclient.Page {
-			var page policyv1.PodDisruptionBudgetList
-			return kubeclient.Page{Into: &page, Meta: &page, Take: func() (int, error) {
-				for i := range page.Items {
-					b, err := exhausted(&page.Items[i], pods)
-					strange = cmp.Or(strange, err)
-					if b != nil {
-						found = append(found, b)
-					}
-				}
-				return len(page.Items), nil
-			}}
-		})
-	return found, cmp.Or(err, strange)
 }
 
 // exhausted returns a budget that has nothing left and selects one of the pods; nil for

@@ -24,15 +24,18 @@ func nodeOf(n *corev1.Node) failover.Node {
 		BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID, MachineID: n.Status.NodeInfo.MachineID,
 		Ready:     readyOf(n.Status.Conditions),
 		Lifecycle: lifecycleOf(n),
-		Kubelet:   kubeletOf(&n.Status),
 		Labels:    n.Labels, Annotations: map[string]string{},
 	}
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"] // before Kubernetes 1.24
 	node.ControlPlane = controlPlane || master
+	port := n.Status.DaemonEndpoints.KubeletEndpoint.Port
 	for _, address := range n.Status.Addresses {
 		if !slices.Contains(node.Addresses, address.Address) { // a hostname is often given twice
 			node.Addresses = append(node.Addresses, address.Address)
+		}
+		if node.Kubelet == "" && address.Type == corev1.NodeInternalIP && port > 0 {
+			node.Kubelet = net.JoinHostPort(address.Address, strconv.Itoa(int(port)))
 		}
 	}
 	for key, value := range n.Annotations {
@@ -84,17 +87,6 @@ func lifecycleOf(n *corev1.Node) failover.Lifecycle {
 		}
 	}
 	return l
-}
-
-// kubeletOf returns where the kubelet says that it serves, "" where it does not.
-func kubeletOf(s *corev1.NodeStatus) string {
-	port := s.DaemonEndpoints.KubeletEndpoint.Port
-	for _, address := range s.Addresses {
-		if address.Type == corev1.NodeInternalIP && port > 0 {
-			return net.JoinHostPort(address.Address, strconv.Itoa(int(port)))
-		}
-	}
-	return ""
 }
 
 // strip takes from a Node what nodeOf does not look at, before many of them are
