@@ -168,25 +168,18 @@ func (c *Contacts) probe(ctx context.Context, m membership.Member) {
 	if ctx.Err() != nil {
 		return
 	}
-	if failed := c.recordProbe(m.ID, sent, report, err); err == nil && !failed.IsZero() && c.opts.Returned != nil {
-		c.opts.Returned(m.ID, failed)
-	}
-}
-
-// recordProbe records the outcome of a probe and returns when the one before it failed,
-// zero if it did not.
-func (c *Contacts) recordProbe(id string, sent time.Time, report Report, err error) (failed time.Time) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.own[id]
-	failed = now.failed
+	before := c.own[m.ID]
+	now := probed{heard: sent, report: report}
 	if err != nil {
+		now = before
 		now.failed = time.Now()
-	} else {
-		now = probed{heard: sent, report: report}
 	}
-	c.own[id] = now
-	return failed
+	c.own[m.ID] = now
+	c.mu.Unlock()
+	if err == nil && !before.failed.IsZero() && c.opts.Returned != nil {
+		c.opts.Returned(m.ID, before.failed)
+	}
 }
 
 // begun keeps who was heard before this leadership of ours: its first

@@ -53,7 +53,9 @@ func (c *Contacts) Hearing() Hearing {
 		h.Age, stopped = idle, idle
 	}
 	for id, p := range c.own { // order-free: a map of them
-		h.peers[id] = c.judgeContact(now, p.heard, stopped)
+		heard := Heard{Never: p.heard.Before(c.started), Silent: now.Sub(later(p.heard, c.started))}
+		heard.Live = !heard.Never && heard.Silent-stopped <= SilentAfter
+		h.peers[id] = heard
 	}
 	h.peers[c.opts.Self] = Heard{Live: true}
 	var age time.Duration
@@ -72,30 +74,16 @@ func (c *Contacts) Hearing() Hearing {
 			h.peers[row.ID] = leader
 			continue
 		}
-		h.peers[row.ID] = c.judgeReported(now, row, age, stopped)
+		silent := time.Duration(row.SilentMS) * time.Millisecond
+		heard := Heard{Never: row.SilentMS < 0, Silent: silent + age, Behind: row.Behind, Matched: row.Matched}
+		heard.Live = !heard.Never && silent-stopped <= SilentAfter
+		if heard.Never {
+			heard.Silent = now.Sub(c.started)
+		}
+		h.peers[row.ID] = heard
 	}
 	c.away(h)
 	return h
-}
-
-// judgeContact judges one moment of contact. The caller holds the lock.
-func (c *Contacts) judgeContact(now, contact time.Time, stopped time.Duration) Heard {
-	if contact.Before(c.started) {
-		return Heard{Never: true, Silent: now.Sub(c.started)}
-	}
-	silent := now.Sub(contact)
-	return Heard{Live: silent-stopped <= SilentAfter, Silent: silent}
-}
-
-// judgeReported judges a row of the leader that is of age ago.
-func (c *Contacts) judgeReported(now time.Time, row Contact, age, stopped time.Duration) Heard {
-	out := Heard{Never: row.SilentMS < 0, Behind: row.Behind, Matched: row.Matched}
-	silent := time.Duration(row.SilentMS) * time.Millisecond
-	out.Silent, out.Live = silent+age, !out.Never && silent-stopped <= SilentAfter
-	if out.Never {
-		out.Silent = now.Sub(c.started)
-	}
-	return out
 }
 
 // away marks those whom this peer's own probes do not reach. The caller holds the
