@@ -52,7 +52,7 @@ func (j *journal) count(words string) int {
 func (f *fixture) stranger(t *testing.T, addr string) *http2.Transport {
 	t.Helper()
 	tr := &http2.Transport{DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-		return dialTLS(ctx, HostNetwork{}, addr, pki.JoinerTLS(f.token, time.Now, protocolHTTP, nil))
+		return dialTLS(ctx, HostNetwork{}, addr, pki.JoinerTLS(f.token, time.Now, protocolHTTP))
 	}}
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr

@@ -101,7 +101,7 @@ func (j Joiner) ask(ctx context.Context, hostport, path string, token pki.JoinTo
 	if err != nil {
 		return answer, nil, err
 	}
-	answer, err = j.post(ctx, hostport, path, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil), body)
+	answer, err = j.post(ctx, hostport, path, pki.JoinerTLS(token, j.Wall, protocolHTTP), body)
 	return answer, key, err
 }
 

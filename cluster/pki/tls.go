@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -81,22 +82,28 @@ func ClientTLS(end Endpoint, peer, protocol string) *tls.Config {
 }
 
 // JoinerTLS is the configuration for the one connection that a joiner makes
-// without a certificate. found, if not nil, is given the verified CA, which is
-// the one the token names; when the handshake fails it was not called.
-func JoinerTLS(token JoinToken, now func() time.Time, protocol string, found func(*x509.Certificate)) *tls.Config {
+// without a certificate, before it sends its secret. The chain that the server presents
+// has to hold the CA whose [HashCA] the token names, and that CA has to have signed the
+// leaf, a peer's, valid now.
+func JoinerTLS(token JoinToken, now func() time.Time, protocol string) *tls.Config {
 	config := Endpoint{Now: now}.config(protocol)
 	config.VerifyConnection = func(cs tls.ConnectionState) error {
-		ca, err := VerifyCAHash(cs, token.CAHash, now())
-		if err != nil {
-			return err
+		if len(cs.PeerCertificates) == 0 {
+			return ErrNoCertificate
 		}
-		if cs.NegotiatedProtocol != protocol {
-			return errNoProtocol
+		leaf, above := cs.PeerCertificates[0], cs.PeerCertificates[1:]
+		i := slices.IndexFunc(above, func(ca *x509.Certificate) bool { return HashCA(ca) == token.CAHash })
+		if i < 0 {
+			return ErrCAHash
 		}
-		if found != nil {
-			found(ca)
+		id, err := peerUnder(above[i], leaf)
+		if err == nil {
+			err = Want{Now: now()}.judgeTime(id, leaf)
 		}
-		return nil
+		if err == nil && cs.NegotiatedProtocol != protocol {
+			err = errNoProtocol
+		}
+		return err
 	}
 	return config
 }

@@ -1,7 +1,6 @@
 package pki
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -102,27 +101,6 @@ func (w Want) judgeTime(id Identity, leaf *x509.Certificate) error {
 		return newValidityError(id.String(), leaf, w.Now)
 	}
 	return nil
-}
-
-// VerifyCAHash is what a joiner asks of the server before it sends its secret:
-// the chain it presented holds the CA whose [HashCA] is hash, and that CA signed
-// the leaf, a peer's, valid now. It returns the CA, which the joiner trusts from then on.
-func VerifyCAHash(cs tls.ConnectionState, hash [sha256.Size]byte, now time.Time) (*x509.Certificate, error) {
-	if len(cs.PeerCertificates) == 0 {
-		return nil, ErrNoCertificate
-	}
-	for _, ca := range cs.PeerCertificates[1:] {
-		if HashCA(ca) != hash {
-			continue
-		}
-		leaf := cs.PeerCertificates[0]
-		id, err := peerUnder(ca, leaf)
-		if err == nil {
-			err = Want{Now: now}.judgeTime(id, leaf)
-		}
-		return ca, err
-	}
-	return nil, ErrCAHash
 }
 
 // peerUnder returns the peer, of any incarnation, whose certificate ca signed. It does
