@@ -131,7 +131,7 @@ func memberAt(server string) (m membership.Member, ok bool) {
 // stored more than it has.
 func (a *Access) Follow(s State, ask Asker, own Own) {
 	a.witnesses.own = own
-	a.inquiry.setAsker(ask)
+	a.inquiry.ask.Store(&ask)
 	a.state.Store(&s)
 	close(a.followed)
 	go a.examine()

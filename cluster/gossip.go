@@ -227,22 +227,18 @@ func (g *Gossip) SetRing(r Ring) error {
 func (g *Gossip) States() map[string]string {
 	out := make(map[string]string)
 	for _, n := range g.list.Members() {
-		out[n.Name] = stateName(n.State)
+		state := "dead"
+		switch n.State {
+		case memberlist.StateAlive:
+			state = "alive"
+		case memberlist.StateSuspect:
+			state = "suspect"
+		case memberlist.StateLeft:
+			state = "left"
+		}
+		out[n.Name] = state
 	}
 	return out
-}
-
-func stateName(s memberlist.NodeStateType) string {
-	switch s {
-	case memberlist.StateAlive:
-		return "alive"
-	case memberlist.StateSuspect:
-		return "suspect"
-	case memberlist.StateLeft:
-		return "left"
-	default:
-		return "dead"
-	}
 }
 
 // Leave tells the others and closes the port. Leaving gossip is not leaving

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,7 +114,13 @@ func (t *gossipTransport) filter() {
 func (t *gossipTransport) admit(conn net.Conn) net.Conn {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	source := at.Addr().Unmap()
-	if err != nil || !t.allows(source) {
+	// No name server is asked: resolve has done so.
+	member := slices.ContainsFunc(t.hosts(), func(host string) bool { // a few for each member
+		ip, err := netip.ParseAddr(hostOf(host))
+		return err == nil && ip.Unmap() == source
+	})
+	member = member || (*t.resolved.Load())[source] || t.proven != nil && t.proven(source)
+	if err != nil || !member {
 		t.log.Debug("gossip: stream refused, its source is no member's address", "from", conn.RemoteAddr().String())
 		return nil
 	}
@@ -127,17 +134,6 @@ func (t *gossipTransport) admit(conn net.Conn) net.Conn {
 	}
 	held.Idle(false) // it says something, as long as it is open
 	return &gossipStream{Conn: conn, left: maxGossipBytes, leave: held.Leave}
-}
-
-// allows reports whether a source is the address of a member. It asks no name
-// server: resolve has done so.
-func (t *gossipTransport) allows(source netip.Addr) bool {
-	for _, host := range t.hosts() { // a few for each member
-		if ip, err := netip.ParseAddr(hostOf(host)); err == nil && ip.Unmap() == source {
-			return true
-		}
-	}
-	return (*t.resolved.Load())[source] || t.proven != nil && t.proven(source)
 }
 
 // resolve looks up the addresses of members that are known by name.

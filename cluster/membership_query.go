@@ -99,8 +99,6 @@ type verdict struct {
 
 func newInquiry() *inquiry { return &inquiry{verdicts: make(map[string]*verdict)} }
 
-func (q *inquiry) setAsker(ask Asker) { q.ask.Store(&ask) }
-
 func (q *inquiry) verdict(id string) *verdict {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -116,23 +116,18 @@ func serveProposals(log Served) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// A client that went away learns the outcome by asking again.
-		_, _ = w.Write(proposeAll(r.Context(), log, commands))
+		answers, errs := make([][]byte, len(commands)), make([]error, len(commands))
+		var proposing sync.WaitGroup
+		for i, command := range commands {
+			proposing.Go(func() { answers[i], errs[i] = log.ServeProposal(r.Context(), command) })
+		}
+		proposing.Wait()
+		var results []byte
+		for i := range commands {
+			results = appendResult(results, answers[i], errs[i])
+		}
+		_, _ = w.Write(results) // a client that went away learns the outcome by asking again
 	}
-}
-
-func proposeAll(ctx context.Context, log Served, commands [][]byte) []byte {
-	answers, errs := make([][]byte, len(commands)), make([]error, len(commands))
-	var proposing sync.WaitGroup
-	for i, command := range commands {
-		proposing.Go(func() { answers[i], errs[i] = log.ServeProposal(ctx, command) })
-	}
-	proposing.Wait()
-	var body []byte
-	for i := range commands {
-		body = appendResult(body, answers[i], errs[i])
-	}
-	return body
 }
 
 // sendProposals makes one call of the commands.

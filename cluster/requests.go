@@ -51,17 +51,15 @@ func (r *requests) mintID(now fsm.Time) (id, answered fsm.RequestID, done func()
 	r.last = id
 	r.waiting[id] = struct{}{}
 	r.order = append(r.order, id)
-	return id, r.order[0], func() { r.forgetID(id) }, nil
-}
-
-func (r *requests) forgetID(id fsm.RequestID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, id)
-	for len(r.order) > 0 {
-		if _, waits := r.waiting[r.order[0]]; waits {
-			return
+	return id, r.order[0], func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.waiting, id)
+		for len(r.order) > 0 {
+			if _, waits := r.waiting[r.order[0]]; waits {
+				return
+			}
+			r.order = r.order[1:]
 		}
-		r.order = r.order[1:]
-	}
+	}, nil
 }

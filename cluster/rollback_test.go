@@ -162,7 +162,7 @@ func TestFailedInquiryIsRepeatedSoon(t *testing.T) {
 					return nil, errors.New("refused")
 				})
 				q := newInquiry()
-				q.setAsker(ask)
+				q.ask.Store(&ask)
 				members := []membership.Member{{ID: "h2"}, {ID: "h3"}}
 				if err := q.askMembers("x", members); err != nil {
 					t.Fatal(err)

@@ -64,7 +64,17 @@ func (s Surveyor) Ask(ctx context.Context, peers []membership.FormerMember) (ask
 	}
 	ping := func(context.Context, membership.Member) error { return errors.New("not asked by gossip") }
 	if len(s.Gossip.Ring.Keys) > 0 {
-		gossip, err := s.openGossip(peers)
+		o := s.Gossip
+		o.Seeds = func() []string { return nil }
+		o.Hosts = func() (hosts []string) {
+			for _, p := range peers {
+				hosts = append(hosts, p.Gossip)
+			}
+			return hosts
+		}
+		o.Newer = func(uint64) {} // a peer that tells it answers the ping as well
+		o.Logger = slog.New(slog.DiscardHandler)
+		gossip, err := NewGossip(o)
 		if err != nil {
 			return nil, err
 		}
@@ -85,20 +95,6 @@ func (s Surveyor) Ask(ctx context.Context, peers []membership.FormerMember) (ask
 	}
 	all.Wait()
 	return asked, ctx.Err()
-}
-
-func (s Surveyor) openGossip(peers []membership.FormerMember) (*Gossip, error) {
-	o := s.Gossip
-	o.Seeds = func() []string { return nil }
-	o.Hosts = func() (hosts []string) {
-		for _, p := range peers {
-			hosts = append(hosts, p.Gossip)
-		}
-		return hosts
-	}
-	o.Newer = func(uint64) {} // a peer that tells it answers the ping as well
-	o.Logger = slog.New(slog.DiscardHandler)
-	return NewGossip(o)
 }
 
 // ask asks one host over both ways, at all its addresses.
