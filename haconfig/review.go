@@ -176,14 +176,22 @@ func (h *Handler) served(name string) (Served, error) {
 // will do.
 func (h *Handler) healthz(w http.ResponseWriter, r *http.Request, class admission.Class, name string) {
 	err := h.do(r.Context(), class, r, func() error {
-		if name == "" && len(h.o.Clusters) > 1 {
-			return h.someReady()
+		if name != "" || len(h.o.Clusters) <= 1 {
+			of, err := h.served(name)
+			if err != nil {
+				return err
+			}
+			return of.Cluster.Ready()
 		}
-		of, err := h.served(name)
-		if err != nil {
-			return err
+		var all []error
+		for _, of := range h.o.Clusters {
+			err := of.Cluster.Ready()
+			if err == nil {
+				return nil
+			}
+			all = append(all, fmt.Errorf("cluster %s: %w", of.Name, err))
 		}
-		return of.Cluster.Ready()
+		return errors.Join(all...)
 	})
 	var unknown *Refusal
 	switch {
@@ -194,19 +202,6 @@ func (h *Handler) healthz(w http.ResponseWriter, r *http.Request, class admissio
 	default:
 		_, _ = io.WriteString(w, "ok\n") // who asked may have gone
 	}
-}
-
-// someReady returns nil if a cluster can be asked, else what is wrong with each.
-func (h *Handler) someReady() error {
-	var all []error
-	for _, of := range h.o.Clusters {
-		err := of.Cluster.Ready()
-		if err == nil {
-			return nil
-		}
-		all = append(all, fmt.Errorf("cluster %s: %w", of.Name, err))
-	}
-	return errors.Join(all...)
 }
 
 // do works for a request in a place of a class.
