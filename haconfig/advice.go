@@ -135,9 +135,15 @@ func (w running) adviseOn(of Component, p policy, say func(finding, format strin
 		say(FindingSingle, "it is down while its host is: give it the label for the table, or two replicas")
 		return
 	}
-	keeps := func(c corev1.TopologySpreadConstraint) bool { return keepsApart(c, pod.Labels, replicas, len(p.zones)) }
-	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, keeps) &&
-		!antiAffinity(pod.Spec.Affinity, of.Namespace, pod.Labels) {
+	// A host is in one domain of any key, so that pods in two domains are on two hosts: a constraint over zones
+	// keeps them from being all on one host, where it wants two, or the namespace has two.
+	apart := slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		several := c.MinDomains != nil && *c.MinDomains >= 2 || c.TopologyKey == corev1.LabelHostname ||
+			c.TopologyKey == corev1.LabelTopologyZone && len(p.zones) >= 2
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule && several && c.MaxSkew < replicas &&
+			matches(c.LabelSelector, pod.Labels)
+	})
+	if !apart && !antiAffinity(pod.Spec.Affinity, of.Namespace, pod.Labels) {
 		say(FindingSpread, "all %d replicas may be on one host: nothing that must hold spreads them over hosts or zones",
 			replicas)
 	}
@@ -240,15 +246,6 @@ func pinnedTo(a *corev1.Affinity) (zones []string) {
 		zones = append(zones, term.MatchExpressions[at].Values...)
 	}
 	return distinct(zones)
-}
-
-// keepsApart reports whether a constraint keeps so many pods from being all on one host. A
-// host is in one domain of any key, so that pods in two domains are on two hosts: over
-// zones is enough, where the constraint wants two, or the namespace has two.
-func keepsApart(c corev1.TopologySpreadConstraint, of map[string]string, replicas int32, zones int) bool {
-	several := c.MinDomains != nil && *c.MinDomains >= 2 || c.TopologyKey == corev1.LabelHostname ||
-		c.TopologyKey == corev1.LabelTopologyZone && zones >= 2
-	return c.WhenUnsatisfiable == corev1.DoNotSchedule && several && c.MaxSkew < replicas && matches(c.LabelSelector, of)
 }
 
 // antiAffinity reports whether pods with these labels must not share a host with each other.

@@ -234,11 +234,18 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 		return nil
 	}
 	k.kept = true
-	if err := k.misled(r); err != nil {
+	i := slices.IndexFunc(r.Paths, func(path string) bool {
+		return !strings.HasSuffix(path, ReviewPath(k.o.Cluster)) && !(k.o.Alone && strings.HasSuffix(path, PathMutate))
+	})
+	if i >= 0 {
+		misled := fmt.Errorf(
+			"the registration %s asks at %q, which is not the path of cluster %s: apply 'trivet haconfig manifest --cluster %s'",
+			r.Name, r.Paths[i], k.o.Cluster, k.o.Cluster)
 		if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return bytes.Equal(b, bundle) }) {
-			return err
+			return misled
 		}
-		return errors.Join(err, write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, nil) }))
+		return errors.Join(misled,
+			write(ctx, func(ctx context.Context) error { return k.o.Registry.PutBundle(ctx, r, nil) }))
 	}
 	if !slices.ContainsFunc(r.Bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) }) {
 		return k.astray(ctx, r)
@@ -248,18 +255,6 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 	}
 	k.o.Logger.Info("CA written to webhook registration", "registration", r.Name)
 	return k.astray(ctx, r)
-}
-
-// misled says at which path of another cluster a registration asks, nil for none.
-func (k *Keeper) misled(r Registration) error {
-	for _, path := range r.Paths {
-		if !strings.HasSuffix(path, ReviewPath(k.o.Cluster)) && !(k.o.Alone && strings.HasSuffix(path, PathMutate)) {
-			return fmt.Errorf(
-				"the registration %s asks at %q, which is not the path of cluster %s: apply 'trivet haconfig manifest --cluster %s'",
-				r.Name, path, k.o.Cluster, k.o.Cluster)
-		}
-	}
-	return nil
 }
 
 // astray says at which place a registration asks in vain, as after a change of the floating IP, nil for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,7 @@ func Retrigger(w Workloads) func(leader.Authority) Chore {
 	}
 }
 
-// retrigger touches what has a constraint over hosts for the other number of kube
+// retrigger touches what has a first constraint over hosts for the other number of kube
 // nodes. One that cannot be touched keeps none of the others from it.
 func retrigger(ctx context.Context, w Workloads, several bool, write Write) error {
 	deployed, err := w.Deployed(ctx)
@@ -59,8 +60,12 @@ func retrigger(ctx context.Context, w Workloads, several bool, write Write) erro
 	}
 	var failed []error
 	for _, of := range deployed {
-		differs, err := spreadFor(of, !several)
-		if err == nil && differs {
+		var is running
+		err := unmarshal(of.Raw, &is)
+		constraints := is.Spec.Template.Spec.TopologySpreadConstraints
+		i := slices.IndexFunc(constraints,
+			func(c corev1.TopologySpreadConstraint) bool { return c.TopologyKey == corev1.LabelHostname })
+		if err == nil && i >= 0 && (constraints[i].WhenUnsatisfiable == corev1.DoNotSchedule) != several {
 			err = write(ctx, func(ctx context.Context) error { return w.Touch(ctx, of) })
 		}
 		if err != nil {
@@ -71,19 +76,4 @@ func retrigger(ctx context.Context, w Workloads, several bool, write Write) erro
 		}
 	}
 	return errors.Join(failed[:min(len(failed), 5)]...) // a line in the log shall not have thousands
-}
-
-// spreadFor reports whether the first constraint over hosts is as it would be with
-// several kube nodes, or with one. Without a constraint it is as for neither.
-func spreadFor(of Component, several bool) (bool, error) {
-	var w running
-	if err := unmarshal(of.Raw, &w); err != nil {
-		return false, err
-	}
-	for _, c := range w.Spec.Template.Spec.TopologySpreadConstraints {
-		if c.TopologyKey == corev1.LabelHostname {
-			return (c.WhenUnsatisfiable == corev1.DoNotSchedule) == several, nil
-		}
-	}
-	return false, nil
 }

@@ -53,29 +53,21 @@ const labelPodTemplate = "pod-template-hash"
 // whose selector names the label, stays as it is: Kubernetes refuses the key there.
 func byRevision(constraint map[string]any) map[string]any {
 	keys, _ := constraint["matchLabelKeys"].([]any)
-	if slices.Contains(keys, any(labelPodTemplate)) {
-		return constraint
-	}
-	if selector, there := constraint["labelSelector"].(map[string]any); !there || namesRevision(selector) {
+	selector, there := constraint["labelSelector"].(map[string]any)
+	labels, _ := selector["matchLabels"].(map[string]any)
+	_, labelled := labels[labelPodTemplate]
+	expressions, _ := selector["matchExpressions"].([]any)
+	expressed := slices.ContainsFunc(expressions, func(e any) bool {
+		one, _ := e.(map[string]any)
+		return one["key"] == labelPodTemplate
+	})
+	if slices.Contains(keys, any(labelPodTemplate)) || !there || labelled || expressed {
 		return constraint
 	}
 	out := make(map[string]any, len(constraint)+1)
 	maps.Copy(out, constraint)
 	out["matchLabelKeys"] = append(slices.Clone(keys), labelPodTemplate)
 	return out
-}
-
-// namesRevision reports whether a selector is about the label of a revision.
-func namesRevision(selector map[string]any) bool {
-	labels, _ := selector["matchLabels"].(map[string]any)
-	if _, named := labels[labelPodTemplate]; named {
-		return true
-	}
-	expressions, _ := selector["matchExpressions"].([]any)
-	return slices.ContainsFunc(expressions, func(e any) bool {
-		one, _ := e.(map[string]any)
-		return one["key"] == labelPodTemplate
-	})
 }
 
 // spreadRule is a row of the table of constraints: over what, when, how strictly,

@@ -201,7 +201,15 @@ func (c *readCache[T]) entry(name string) *cachedRead[T] {
 		return e
 	}
 	if len(c.entries) >= maxCached {
-		maps.DeleteFunc(c.entries, func(_ string, e *cachedRead[T]) bool { return e.neverRead() })
+		maps.DeleteFunc(c.entries, func(_ string, e *cachedRead[T]) bool {
+			select {
+			case e.lock <- struct{}{}:
+				defer e.release()
+				return e.read.IsZero()
+			default: // it is being read
+				return false
+			}
+		})
 		if len(c.entries) > maxCached*3/4 {
 			clear(c.entries)
 		}
@@ -222,14 +230,3 @@ func (e *cachedRead[T]) hold(ctx context.Context) error {
 }
 
 func (e *cachedRead[T]) release() { <-e.lock }
-
-// neverRead reports whether nothing is known of an entry that is not being read.
-func (e *cachedRead[T]) neverRead() bool {
-	select {
-	case e.lock <- struct{}{}:
-		defer e.release()
-		return e.read.IsZero()
-	default:
-		return false
-	}
-}
