@@ -172,7 +172,15 @@ func Recorded(v fsm.View, d doors.Door) string {
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func (x *Explanation) meetWhitelist(v fsm.View, h HostState) {
-	booting := bootingText(v, x.MAC)
+	var expected []string // boots
+	for _, node := range v.InspectedByMAC(x.MAC) {
+		expected = append(expected, fmt.Sprintf("Ironic itself inspects node %s", node))
+	}
+	for _, node := range v.BootingByMAC(x.MAC) {
+		rec, _ := v.Record(node)
+		expected = append(expected, fmt.Sprintf("node %s is introspected (%v)", node, rec.State))
+	}
+	booting := strings.Join(expected, ", ")
 	switch leads := !h.Lists.Token.IsZero(); {
 	case !leads && booting != "":
 		x.step(RuleWhitelist, VerdictNext, "the whitelist is empty here, only the leader has one; there %s", booting)
@@ -184,19 +192,6 @@ func (x *Explanation) meetWhitelist(v fsm.View, h HostState) {
 	default:
 		x.step(RuleWhitelist, VerdictAccept, "on the whitelist: %s%s", booting, pending(v.AllowedChangedSince, h, x.MAC))
 	}
-}
-
-// bootingText says which node's boot is expected with this MAC, "" if none.
-func bootingText(v fsm.View, mac string) string {
-	var texts []string
-	for _, node := range v.InspectedByMAC(mac) {
-		texts = append(texts, fmt.Sprintf("Ironic itself inspects node %s", node))
-	}
-	for _, node := range v.BootingByMAC(mac) {
-		rec, _ := v.Record(node)
-		texts = append(texts, fmt.Sprintf("node %s is introspected (%v)", node, rec.State))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // idleText says why no boot is expected with this MAC.

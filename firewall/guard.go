@@ -108,9 +108,21 @@ func (g *Guard) Run(ctx context.Context, a Authority) error {
 	g.mu.Lock()
 	g.running, g.handOver, g.status.Token = true, w.handOver, a.Token()
 	g.mu.Unlock()
-	defer g.endLeadership()
 	g.o.Lists.Lead(a.Token())
-	defer g.becomeFollower()
+	defer func() {
+		// A peer that stops does not make its rules a follower's: its door is shut for
+		// good, and long lists are not finished before the process is.
+		select {
+		case <-g.stop:
+		default:
+			g.o.Lists.Lead(0)
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.running = false
+		g.status.Token = 0
+		g.status.ConflictMAC = "" // a peer that does not lead looks for no conflict
+	}()
 	defer w.rivals.work.Wait()
 	defer w.inquiry.work.Wait()
 	defer w.rerecord.work.Wait()
@@ -128,24 +140,6 @@ func ended(ctx context.Context) string {
 		return text + ": " + why.Error()
 	}
 	return text
-}
-
-// becomeFollower makes the rules those of a follower, unless this peer stops: its door is
-// shut for good, and long lists are not finished before the process is.
-func (g *Guard) becomeFollower() {
-	select {
-	case <-g.stop:
-	default:
-		g.o.Lists.Lead(0)
-	}
-}
-
-func (g *Guard) endLeadership() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.running = false
-	g.status.Token = 0
-	g.status.ConflictMAC = "" // a peer that does not lead looks for no conflict
 }
 
 // Stop closes for good and, if this peer's leadership had opened, records that in
@@ -308,9 +302,12 @@ func (w *watch) takeTurn(ctx context.Context) error {
 // writeDoorAndAddress proves leadership and writes door and address.
 func (w *watch) writeDoorAndAddress(ctx context.Context, door, address bool) error {
 	l := w.g.o.Length
-	if door && !w.door.open {
-		if err := w.armLease(ctx, l); err != nil {
-			return err
+	if door && !w.door.open { // the proof, which comes later, allows to open with what is put now
+		arming, end := context.WithTimeout(ctx, l)
+		err := w.g.o.Lease.Arm(arming, l)
+		end()
+		if err != nil {
+			return fmt.Errorf("arm the lease: %w", err)
 		}
 	}
 	if address = address && w.armAddress(ctx); !door && !address {
@@ -329,16 +326,6 @@ func (w *watch) writeDoorAndAddress(ctx context.Context, door, address bool) err
 	}
 	if address {
 		return w.writeAddress(limited, t0)
-	}
-	return nil
-}
-
-// armLease puts the element that a later proof allows to open with.
-func (w *watch) armLease(ctx context.Context, l time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, l)
-	defer cancel()
-	if err := w.g.o.Lease.Arm(limited, l); err != nil {
-		return fmt.Errorf("arm the lease: %w", err)
 	}
 	return nil
 }

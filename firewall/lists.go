@@ -298,13 +298,22 @@ func (l *Lists) kernelMatches(ctx context.Context, made fsm.View, now *ListState
 	limited, cancel := context.WithTimeout(ctx, listsLimit)
 	defer cancel()
 	got, err := l.chains.Read(limited)
-	if err == nil {
-		err = l.asProgrammed(got, made, *now)
-	}
-	if err == nil {
+	// The newest state may want more by now: of a change that is on its way a foreign one is
+	// told apart, or it would stay, as that change may succeed on top of it.
+	want := Desired(made, !now.Token.IsZero(), l.policy)
+	want.Pass = now.Pass // by the policy of that time
+	switch {
+	case err != nil:
+	case got.Equal(want):
 		now.Compared = time.Now()
 		l.setState(*now)
 		return true
+	default:
+		extra := slices.DeleteFunc(slices.Clone(got.Allow), func(mac string) bool { return slices.Contains(want.Allow, mac) })
+		err = fmt.Errorf(
+			"%w: %d MACs are allowed instead of %d (%v too many), %d denied instead of %d, pass %v instead of %v",
+			ErrForeign, len(got.Allow), len(want.Allow), extra[:min(len(extra), 3)], len(got.Deny), len(want.Deny), got.Pass,
+			want.Pass)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -320,20 +329,4 @@ func (l *Lists) kernelMatches(ctx context.Context, made fsm.View, now *ListState
 		l.failing.Warn("PXE filter rules were changed by another program; rebuilding them, closed", "err", err)
 	}
 	return false
-}
-
-// asProgrammed compares what the kernel has with what was programmed. The newest state
-// may want more by now: of a change that is on its way a foreign one is told apart, or
-// it would stay, as that change may succeed on top of it.
-func (l *Lists) asProgrammed(got Ruleset, made fsm.View, now ListState) error {
-	want := Desired(made, !now.Token.IsZero(), l.policy)
-	want.Pass = now.Pass // by the policy of that time
-	if got.Equal(want) {
-		return nil
-	}
-	extra := slices.DeleteFunc(slices.Clone(got.Allow), func(mac string) bool { return slices.Contains(want.Allow, mac) })
-	return fmt.Errorf(
-		"%w: %d MACs are allowed instead of %d (%v too many), %d denied instead of %d, pass %v instead of %v",
-		ErrForeign, len(got.Allow), len(want.Allow), extra[:min(len(extra), 3)], len(got.Deny), len(want.Deny), got.Pass,
-		want.Pass)
 }

@@ -45,17 +45,12 @@ func (w *watch) mustWait(v fsm.View, d doors.Door, wait time.Duration) (left tim
 	}
 	wait = max(wait, d.Wait)
 	left = time.Until(w.others.began.Add(wait))
-	if until, ok := w.succeeds(v, d); ok && left > 0 && until.Before(w.others.began) {
+	// The log of an older cluster may not be told whose proofs have all begun.
+	if d.Term == 0 || v.Admits(doors.PassOpen{Proven: d.OpenBy}) != nil { // an unknown door has no term
+		return left, 0
+	}
+	if until, ok := w.a.Succeeds(d.Term, d.Index); ok && left > 0 && until.Before(w.others.began) {
 		return time.Until(until.Add(wait)), d.OpenBy
 	}
 	return left, 0
-}
-
-// succeeds says at what time all proofs of the leadership that has a door recorded had
-// begun, if that is known and the log may be told.
-func (w *watch) succeeds(v fsm.View, d doors.Door) (until time.Time, ok bool) {
-	if d.Term == 0 || v.Admits(doors.PassOpen{Proven: d.OpenBy}) != nil { // an unknown door has no term
-		return time.Time{}, false
-	}
-	return w.a.Succeeds(d.Term, d.Index)
 }
