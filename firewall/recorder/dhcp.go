@@ -59,8 +59,12 @@ func readDHCP4(f frame) (s message, ok bool) {
 		return s, false
 	case s.step.Kind == boots.Chose:
 		s.step.Server, s.step.Address = addressText(m.ServerIdentifier()), addressText(m.RequestedIPAddress())
-	case s.step.Kind != boots.Asked:
-		s.answer4(f, m)
+	case s.step.Kind != boots.Asked: // an answer says nothing about its client's program
+		s.step.Client, s.step.Arch = 0, 0
+		s.step.Server = cmp.Or(addressText(m.ServerIdentifier()), f.Src.Addr().String())
+		s.step.ServerMAC = f.From.String()
+		s.step.Address = addressText(m.YourIPAddr)
+		s.step.File = said(cmp.Or(m.BootFileNameOption(), m.BootFileName))
 	}
 	if s.step.Kind == boots.Refused {
 		s.step.Text = said(m.Message())
@@ -69,21 +73,6 @@ func readDHCP4(f frame) (s message, ok bool) {
 		s.uuid = uuid.UUID(id[1:]).String()
 	}
 	return s, true
-}
-
-// answer4 reads what a server gives. An answer says nothing about its client's program.
-func (s *message) answer4(f frame, m *dhcpv4.DHCPv4) {
-	s.step.Client, s.step.Arch = 0, 0
-	s.step.Server, s.step.ServerMAC = addressText(m.ServerIdentifier()), f.From.String()
-	if s.step.Server == "" {
-		s.step.Server = f.Src.Addr().String()
-	}
-	s.step.Address = addressText(m.YourIPAddr)
-	file := m.BootFileNameOption()
-	if file == "" {
-		file = m.BootFileName
-	}
-	s.step.File = said(file)
 }
 
 // clientOf is the program that a vendor class is of.

@@ -206,13 +206,8 @@ func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
 		r.hearDHCP(v, f, read, own, now)
 		return
 	}
-	r.hearTransfer(v, f, now)
-}
-
-// hearTransfer reads a frame of a file on its way. Machines that are awaited alone begin a
-// transfer: of the one that was given the address, also behind a router, else the one that the
-// frame names.
-func (r *Recorder) hearTransfer(v fsm.View, f frame, now time.Time) {
+	// It is of a file on its way. Machines that are awaited alone begin a transfer: the one that was
+	// given the address, also behind a router, else the one that the frame names.
 	mac := ""
 	if asksForFile(f) {
 		if mac = r.leases.holder(f.Src.Addr(), f.From); mac == "" && f.Dst.Port() == tftpPort {
@@ -318,26 +313,20 @@ func (r *Recorder) add(v fsm.View, step boots.Step, now time.Time) {
 		if t == nil || t.Begun != e.begun {
 			t = &boots.Track{Node: e.node, Begun: e.begun}
 			r.pending[e.node] = t
-			r.tellGap(v, t, now)
+			// Once in a leadership, it is a step that nothing was recorded since the last one of another
+			// leader. A finding alone is no step.
+			before, ok := v.BootTrack(e.node)
+			if !r.lead.resumed[e.node] && ok && before.Begun == e.begun && len(before.Steps) > 0 {
+				from := min(before.Latest(), now.UnixMilli())
+				t.Add(boots.Step{Kind: boots.Unheard, Peer: r.peer,
+					Times: boots.Times{FirstMillis: from, LastMillis: now.UnixMilli(), Count: 1}})
+			}
+			r.lead.resumed[e.node] = true
 		}
 		step.Peer, step.Count = r.peer, 1
 		step.FirstMillis, step.LastMillis = now.UnixMilli(), now.UnixMilli()
 		t.Add(step)
 	}
-}
-
-// tellGap adds, once in a leadership, that nothing was recorded between the last step of another
-// leader and now.
-func (r *Recorder) tellGap(v fsm.View, t *boots.Track, now time.Time) {
-	before, ok := v.BootTrack(t.Node)
-	if r.lead.resumed[t.Node] || !ok || before.Begun != t.Begun || len(before.Steps) == 0 { // a finding alone is no step
-		r.lead.resumed[t.Node] = true
-		return
-	}
-	r.lead.resumed[t.Node] = true
-	from := min(before.Latest(), now.UnixMilli())
-	t.Add(boots.Step{Kind: boots.Unheard, Peer: r.peer,
-		Times: boots.Times{FirstMillis: from, LastMillis: now.UnixMilli(), Count: 1}})
 }
 
 // commit ends transfers that fell silent, and commits what was heard since the last time and what
