@@ -76,7 +76,7 @@
 // is dropped below the lease and above the lists, which would take it for one
 // unknown machine; with firewall.match: chaddr the lists permit by
 // chaddr instead, over IPv4, and only DHCPv6, which has none, is dropped. A frame
-// that no relay sent denies then, too (addAddresses has these rules). What no relay touched may still come through a
+// that no relay sent denies then, too (addLists has these rules). What no relay touched may still come through a
 // router: a lease is renewed by unicast. Over IPv4 that is denied by chaddr in either case; one renewed over IPv6 from
 // behind a router, which only a server that offers it is asked for, counts as unknown. A LeaseOnly table drops the
 // same of relays, so that a driver whose lists cannot look inside messages need not.

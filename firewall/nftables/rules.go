@@ -123,7 +123,16 @@ func (k *skeleton) addRelays(m firewall.Match) {
 		verdict(expr.VerdictDrop, ""))
 }
 
-// addLists adds what lies below the lease.
+// addLists adds what lies below the lease. It compares a request's two addresses with
+// the lists: the frame's source, and over IPv4 the client's address inside. The layout
+// names the one that a machine is permitted by; either one denies, unless it is permitted
+// itself, since a machine under introspection is on both lists. docs/pxe.md has the
+// truth table.
+//
+// With MatchEther the client's address is asked first: a machine that renews
+// through a router comes in the router's frame and names no relay. With
+// MatchChaddr the frame of a relay says nothing, so that only one that no relay
+// sent, whose giaddr is zero, denies.
 func (k *skeleton) addLists(m firewall.Match) {
 	k.sets = append(k.sets,
 		newSet(setAllow, nftables.TypeEtherAddr, 0, maxMACs),
@@ -131,22 +140,6 @@ func (k *skeleton) addLists(m firewall.Match) {
 		newSet(setPass, nftables.TypeInetService, 0, 0),
 		newSet(setEdition, nftables.TypeMark, 0, 0),
 	)
-	k.addAddresses(m)
-	k.add(chainGate, load(portField), lookup(setPass, true), verdict(expr.VerdictAccept, ""))
-	k.add(chainGate, verdict(expr.VerdictDrop, ""))
-}
-
-// addAddresses compares a request's two addresses with the lists: the frame's
-// source, and over IPv4 the client's address inside. The layout names the one
-// that a machine is permitted by; either one denies, unless it is permitted
-// itself, since a machine under introspection is on both lists. docs/pxe.md has
-// the truth table.
-//
-// With MatchEther the client's address is asked first: a machine that renews
-// through a router comes in the router's frame and names no relay. With
-// MatchChaddr the frame of a relay says nothing, so that only one that no relay
-// sent, whose giaddr is zero, denies.
-func (k *skeleton) addAddresses(m firewall.Match) {
 	ethernet := meta(expr.MetaKeyIIFTYPE, binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER))
 	frame := slices.Concat(ethernet, load(frameSource))
 	client := slices.Concat(overFamily(unix.NFPROTO_IPV4), load(clientHardware))
@@ -164,11 +157,13 @@ func (k *skeleton) addAddresses(m firewall.Match) {
 		deny(client)
 		permit(six)
 		deny(six)
-		return
+	} else {
+		deny(client)
+		permit(frame)
+		deny(frame)
 	}
-	deny(client)
-	permit(frame)
-	deny(frame)
+	k.add(chainGate, load(portField), lookup(setPass, true), verdict(expr.VerdictAccept, ""))
+	k.add(chainGate, verdict(expr.VerdictDrop, ""))
 }
 
 func (k *skeleton) add(chain string, parts ...[]expr.Any) {
@@ -275,8 +270,14 @@ func (k skeleton) differs(found skeleton) string {
 		case found.chains[i] != want:
 			return "chain " + want.name + " is hooked elsewhere"
 		}
-		if d := differingRule(want.name, k.rulesOf(want.name), found.rulesOf(want.name)); d != "" {
-			return d
+		planned, there := k.rulesOf(want.name), found.rulesOf(want.name)
+		for n := range min(len(planned), len(there)) {
+			if !reflect.DeepEqual(planned[n], there[n]) {
+				return fmt.Sprintf("rule %d of chain %s is another", n+1, want.name)
+			}
+		}
+		if len(planned) != len(there) {
+			return fmt.Sprintf("chain %s has %d rules instead of %d", want.name, len(there), len(planned))
 		}
 	}
 	if len(found.chains)+len(found.sets) != len(k.chains)+len(k.sets) {
@@ -289,16 +290,4 @@ func (k skeleton) differs(found skeleton) string {
 // rulesOf returns the rules of a chain.
 func (k skeleton) rulesOf(chain string) []rule {
 	return slices.DeleteFunc(slices.Clone(k.rules), func(r rule) bool { return r.chain != chain })
-}
-
-func differingRule(chain string, want, found []rule) string {
-	for i := range min(len(want), len(found)) {
-		if !reflect.DeepEqual(want[i], found[i]) {
-			return fmt.Sprintf("rule %d of chain %s is another", i+1, chain)
-		}
-	}
-	if len(want) != len(found) {
-		return fmt.Sprintf("chain %s has %d rules instead of %d", chain, len(found), len(want))
-	}
-	return ""
 }
