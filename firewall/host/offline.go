@@ -18,20 +18,16 @@ import (
 // peer left of the floating IP, from the configuration alone: before a DHCP server starts,
 // and after the peer ended. To shut what is shut is a success. Driver Noop has no door.
 func CloseOffline(ctx context.Context, c config.Config) error {
-	return errors.Join(closeDoor(ctx, c), removeAddress(ctx, c.FloatingIP)) // the door first
-}
-
-// removeAddress takes away what a peer left of the floating IP, and what gates it: that
-// would keep another program silent that carries the address from now on.
-func removeAddress(ctx context.Context, c config.FloatingIP) error {
-	if c.Address == "" {
-		return nil
+	closed := closeDoor(ctx, c) // the door first
+	if c.FloatingIP.Address == "" {
+		return closed
 	}
-	a, err := floatingip.New(c)
+	a, err := floatingip.New(c.FloatingIP)
 	if err != nil {
-		return err
+		return errors.Join(closed, err)
 	}
-	return errors.Join(a.Withdraw(ctx), removeTables(ctx, a, nftables.NewAddress(a.IP())))
+	// What gates the address would keep another program silent that carries it from now on.
+	return errors.Join(closed, a.Withdraw(ctx), removeTables(ctx, a, nftables.NewAddress(a.IP())))
 }
 
 func closeDoor(ctx context.Context, c config.Config) error {

@@ -82,30 +82,25 @@ func (l *remadeFilter) runMade(ctx context.Context, made Filter) {
 	if made.Foreign != nil {
 		work.Go(func() { pass(life, made.Foreign, l.news) })
 	}
-	l.awaitMove(ctx, made.place)
+	failing := logs.Limit(l.log)
+	for range pace.After(ctx, placeEvery) {
+		now, err := l.look(made.place.Index)
+		if err != nil {
+			failing.Warn("look at the interface of the PXE filter failed, retrying", "err", err)
+			continue
+		}
+		if now != made.place {
+			l.log.Warn("packets of firewall.interface arrive elsewhere, making the PXE filter again", "from", made.place.Name,
+				"to", now.Name)
+			break
+		}
+	}
 	end()
 	work.Wait()
 	if ctx.Err() != nil {
 		return
 	}
 	l.remake()
-}
-
-// awaitMove returns when the place is another one, or with ctx.
-func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
-	failing := logs.Limit(l.log)
-	for range pace.After(ctx, placeEvery) {
-		now, err := l.look(was.Index)
-		if err != nil {
-			failing.Warn("look at the interface of the PXE filter failed, retrying", "err", err)
-			continue
-		}
-		if now != was {
-			l.log.Warn("packets of firewall.interface arrive elsewhere, making the PXE filter again", "from", was.Name, "to",
-				now.Name)
-			return
-		}
-	}
 }
 
 // remake makes the filter once; the lists compare, and so build, what the kernel
