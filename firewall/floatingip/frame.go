@@ -60,14 +60,32 @@ func probe(ip netip.Addr, own mac) []byte {
 // claimant returns the MAC of the host that claims ip in this frame: with any ARP
 // packet sent from ip, or with a neighbour advertisement.
 func claimant(ip netip.Addr, frame []byte) (who mac, ok bool) {
-	if ip.Is6() {
-		return advertiser(ip, frame)
+	if !ip.Is6() {
+		f, _ := rawsocket.ReadFrame(frame)
+		if from, at, ok := f.ARPSender(); ok && at == ip {
+			return mac(from), true
+		}
+		return who, false
 	}
-	f, _ := rawsocket.ReadFrame(frame)
-	if from, at, ok := f.ARPSender(); ok && at == ip {
-		return mac(from), true
+	// Its checksum does not count: between virtual interfaces the sender leaves that to
+	// hardware that is never met.
+	if len(frame) < atICMPOption || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_IPV6 ||
+		frame[atNextHeader] != unix.IPPROTO_ICMPV6 || frame[atHopLimit] != neighbourHops ||
+		frame[atICMP] != icmpAdvertisement || !bytes.Equal(frame[atICMPTarget:atICMPOption], ip.AsSlice()) {
+		return who, false
 	}
-	return who, false
+	copy(who[:], frame[6:12]) // unless an option says better
+	for option := frame[atICMPOption:]; len(option) >= 8; {
+		length := 8 * int(option[1])
+		if length == 0 || length > len(option) {
+			break
+		}
+		if option[0] == optionTargetMAC {
+			copy(who[:], option[2:8])
+		}
+		option = option[length:]
+	}
+	return who, true
 }
 
 // Places in a frame, in bytes from its start.
@@ -136,28 +154,6 @@ func advertisement(ip netip.Addr, own mac) []byte {
 func icmpFrame(own mac, from, to netip.Addr, body []byte) []byte {
 	return append(ethernet(group(to), own, unix.ETH_P_IPV6),
 		rawsocket.Packet(from, to, unix.IPPROTO_ICMPV6, neighbourHops, 2, body)...)
-}
-
-// advertiser does not look at the checksum: between virtual interfaces the
-// sender leaves it to hardware that is never met.
-func advertiser(ip netip.Addr, frame []byte) (who mac, ok bool) {
-	if len(frame) < atICMPOption || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_IPV6 ||
-		frame[atNextHeader] != unix.IPPROTO_ICMPV6 || frame[atHopLimit] != neighbourHops ||
-		frame[atICMP] != icmpAdvertisement || !bytes.Equal(frame[atICMPTarget:atICMPOption], ip.AsSlice()) {
-		return who, false
-	}
-	copy(who[:], frame[6:12]) // unless an option says better
-	for option := frame[atICMPOption:]; len(option) >= 8; {
-		length := 8 * int(option[1])
-		if length == 0 || length > len(option) {
-			break
-		}
-		if option[0] == optionTargetMAC {
-			copy(who[:], option[2:8])
-		}
-		option = option[length:]
-	}
-	return who, true
 }
 
 // claims is the kernel's part of claimant. A busy link would otherwise fill the

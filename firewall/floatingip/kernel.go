@@ -25,31 +25,21 @@ const maxDumps = 5
 // kernel is a conversation with the kernel about addresses.
 type kernel struct{ *netlink.Handle }
 
-// openKernel begins a conversation, in the network namespace of the calling
-// thread, unless ctx has ended. The caller closes it.
-func openKernel(ctx context.Context) (*kernel, error) {
+// withKernel has one conversation, in the network namespace of the calling thread,
+// unless ctx has ended.
+func withKernel(ctx context.Context, talk func(*kernel) error) error {
 	if err := ended(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("open netlink: %w", err)
+		return fmt.Errorf("open netlink: %w", err)
 	}
+	defer h.Close()
 	if err := h.SetSocketTimeout(kernelLimit); err != nil {
-		h.Close()
-		return nil, fmt.Errorf("bound the wait for netlink: %w", err)
+		return fmt.Errorf("bound the wait for netlink: %w", err)
 	}
-	return &kernel{h}, nil
-}
-
-// withKernel has one conversation.
-func withKernel(ctx context.Context, talk func(*kernel) error) error {
-	k, err := openKernel(ctx)
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	return talk(k)
+	return talk(&kernel{h})
 }
 
 // withStation has one about the interface that is to carry the address.

@@ -43,7 +43,16 @@ func ReadFrame(b []byte) (f Frame, ok bool) {
 		f.Body = b
 		return f, true
 	case unix.ETH_P_IP:
-		return f, f.readIP4(b)
+		if len(b) < IP4Header || b[0]>>4 != 4 || binary.BigEndian.Uint16(b[6:])&0x1fff != 0 {
+			return f, false
+		}
+		header, total := 4*int(b[0]&0x0f), int(binary.BigEndian.Uint16(b[2:]))
+		if header < IP4Header || total < header || len(b) < header {
+			return f, false
+		}
+		f.Proto = b[9]
+		src, dst := netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))
+		return f, f.readPorts(src, dst, b[header:min(total, len(b))])
 	case unix.ETH_P_IPV6:
 		if len(b) < IP6Header || b[0]>>4 != 6 {
 			return f, false
@@ -54,19 +63,6 @@ func ReadFrame(b []byte) (f Frame, ok bool) {
 			b[IP6Header:min(total, len(b))])
 	}
 	return f, false
-}
-
-func (f *Frame) readIP4(b []byte) bool {
-	if len(b) < IP4Header || b[0]>>4 != 4 || binary.BigEndian.Uint16(b[6:])&0x1fff != 0 {
-		return false
-	}
-	header, total := 4*int(b[0]&0x0f), int(binary.BigEndian.Uint16(b[2:]))
-	if header < IP4Header || total < header || len(b) < header {
-		return false
-	}
-	f.Proto = b[9]
-	src, dst := netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20]))
-	return f.readPorts(src, dst, b[header:min(total, len(b))])
 }
 
 // readPorts reads the header of UDP or TCP.

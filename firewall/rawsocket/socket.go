@@ -37,7 +37,14 @@ func Open(index int, etherType uint16, filter []bpf.RawInstruction) (Socket, err
 		return Socket{}, fmt.Errorf("open a packet socket: %w", err)
 	}
 	s := Socket{os.NewFile(uintptr(fd), "packet socket")}
-	err = attach(fd, filter)
+	if len(filter) > 0 { // on a busy network other frames would fill the socket, and the one answer could be lost
+		program := make([]unix.SockFilter, len(filter))
+		for i, in := range filter {
+			program[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+		}
+		err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	}
 	if err == nil {
 		// Its bytes in memory have to be those on the wire.
 		protocol := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, etherType))
@@ -47,20 +54,6 @@ func Open(index int, etherType uint16, filter []bpf.RawInstruction) (Socket, err
 		return Socket{}, errors.Join(fmt.Errorf("prepare a packet socket: %w", err), s.Close())
 	}
 	return s, nil
-}
-
-// attach makes the kernel drop frames that the program does not match: on a busy
-// network they would fill the socket, and the one answer could be lost.
-func attach(fd int, program []bpf.RawInstruction) error {
-	if len(program) == 0 {
-		return nil
-	}
-	filter := make([]unix.SockFilter, len(program))
-	for i, in := range program {
-		filter[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
-	}
-	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 }
 
 // SameNetwork makes a filter drop frames with a VLAN tag, which are of other networks than the interface's own, for
