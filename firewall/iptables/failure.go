@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	goiptables "github.com/coreos/go-iptables/iptables"
 )
 
 // failure is a command that failed, told so that one knows what to do.
@@ -140,15 +138,6 @@ func lackedMatches(input string) string {
 		}
 	}
 	return strings.Join(lacks, " and ")
-}
-
-// ofLibrary words a failure of go-iptables like those of our own commands.
-func ofLibrary(command string, err error) error {
-	var known *goiptables.Error
-	if err == nil || !errors.As(err, &known) {
-		return err
-	}
-	return newFailure(filepath.Base(command), "", known.Error(), &known.ExitError)
 }
 
 // netAdmin is the number of CAP_NET_ADMIN.

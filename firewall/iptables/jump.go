@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	goiptables "github.com/coreos/go-iptables/iptables"
 
 	"github.com/trivet-ha/trivet/firewall"
 )
@@ -21,7 +24,16 @@ func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string
 		return nil
 	}
 	if len(now.leave([]string{chain})) == 0 {
-		return f.insert(ctx, l, name, chain)
+		// The library takes no context; its wait for the lock is bounded, and nothing else makes it wait.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := f.chains.Insert(name, input, 1, jump(l, chain)...)
+		var failed *goiptables.Error
+		if errors.As(err, &failed) { // is worded like a failure of our own commands
+			return newFailure(filepath.Base(f.command), "", failed.Error(), &failed.ExitError)
+		}
+		return err
 	}
 	// One commit, so that there is no moment without a jump.
 	return f.commit(ctx, now.replaceJumps(l, chain))
@@ -71,15 +83,6 @@ func (t table) leave(chains []string) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// insert puts the jump first. The library takes no context; its wait for the
-// lock is bounded, and nothing else makes it wait.
-func (f family) insert(ctx context.Context, l firewall.Layout, name, chain string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return ofLibrary(f.command, f.chains.Insert(name, input, 1, jump(l, chain)...))
 }
 
 // remove takes our chains out of the back end: what leads to them, and then

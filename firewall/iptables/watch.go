@@ -64,10 +64,18 @@ func (w *Watch) checkRules(ctx context.Context) {
 
 // rulesAreMet reports whether gated packets of every family meet our rules. Rules that
 // cannot be read count as not met: the receiver of Changed reads them and reports
-// why.
+// why. In the nf_tables back end it costs little, however long the lists are, to read INPUT
+// and the chain that it leads to. In the legacy one the same command takes the lock that
+// programs share, and the one that reads the whole table does not.
 func (f *Filter) rulesAreMet(ctx context.Context) bool {
 	for _, family := range f.tools.families {
-		now, err := family.readInputChains(ctx, f.tools.backend)
+		var now table
+		var err error
+		if f.tools.backend == Legacy {
+			now, err = family.readTable(ctx, listTable)
+		} else {
+			now, err = family.chainsOf(ctx, listTable, input, gateChain)
+		}
 		if err != nil || !now.rulesAreMet(f.layout) {
 			return false
 		}
@@ -81,15 +89,4 @@ func (f *Filter) rulesAreMet(ctx context.Context) bool {
 func (t table) rulesAreMet(l firewall.Layout) bool {
 	return t.entrance(l, gateChain) == nil &&
 		(t.exactly(gateChain, gate(true)...) == nil || t.exactly(gateChain, gate(false)...) == nil)
-}
-
-// readInputChains reads at least INPUT and the chain that it leads to. In the nf_tables
-// back end that costs little, however long the lists are. In the legacy one the
-// same command takes the lock that programs share, and the one that reads the
-// whole table does not.
-func (f family) readInputChains(ctx context.Context, b Backend) (table, error) {
-	if b == Legacy {
-		return f.readTable(ctx, listTable)
-	}
-	return f.chainsOf(ctx, listTable, input, gateChain)
 }
