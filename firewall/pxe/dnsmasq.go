@@ -232,10 +232,17 @@ func (s Server) writeLoaders(b *strings.Builder) {
 }
 
 // eachHTTP calls write for each kind of firmware that is served by HTTP over IPv4 or
-// IPv6.
+// IPv6, from the first directory of loaders that this protocol reaches.
 func (s Server) eachHTTP(b *strings.Builder, six bool, write func(tag, file string, arch int)) {
-	directory, ok := s.loaderURL(six)
-	if !ok {
+	at := slices.IndexFunc(s.LoaderURLs, func(text string) bool { // by an address of its own, or by a name
+		u, err := url.Parse(text)
+		if err != nil {
+			return false // Config has refused it
+		}
+		ip, err := netip.ParseAddr(u.Hostname())
+		return err != nil || ip.Is4() != six
+	})
+	if at < 0 {
 		family := "IPv4"
 		if six {
 			family = "IPv6"
@@ -245,6 +252,7 @@ func (s Server) eachHTTP(b *strings.Builder, six bool, write func(tag, file stri
 			family)
 		return
 	}
+	directory := strings.TrimSuffix(s.LoaderURLs[at], "/")
 	b.WriteString("# UEFI HTTP boot.\n")
 	for _, l := range Loaders() {
 		if slices.Contains(s.Without, l.File) {
@@ -254,21 +262,6 @@ func (s Server) eachHTTP(b *strings.Builder, six bool, write func(tag, file stri
 			write("http-"+l.tag, directory+"/"+l.File, n)
 		}
 	}
-}
-
-// loaderURL returns the directory of the loaders that a protocol reaches: by an
-// address of its own, or by a name.
-func (s Server) loaderURL(six bool) (directory string, ok bool) {
-	for _, text := range s.LoaderURLs {
-		u, err := url.Parse(text)
-		if err != nil {
-			continue // Config has refused it
-		}
-		if ip, err := netip.ParseAddr(u.Hostname()); err != nil || ip.Is4() != six {
-			return strings.TrimSuffix(text, "/"), true
-		}
-	}
-	return "", false
 }
 
 // writeLoaders6 does the same for DHCPv6, which names files by URL; BIOS does
