@@ -69,7 +69,13 @@ func (l Looks) lookIfDue(late time.Duration) (again time.Duration, err error) {
 	case late > apart:
 		return apart, nil
 	}
-	return l.Heartbeat, l.lookNow()
+	// raft looks whenever its heartbeat timeout becomes shorter. A leader that it has heard meanwhile
+	// it keeps.
+	c := l.Raft.ReloadableConfig()
+	c.HeartbeatTimeout = l.Heartbeat
+	longer := l.Raft.ReloadConfig(c)
+	c.HeartbeatTimeout--
+	return l.Heartbeat, errors.Join(longer, l.Raft.ReloadConfig(c))
 }
 
 // turn is the place of this server among the voters that may follow a leader, -1 if it is none.
@@ -86,14 +92,4 @@ func (l Looks) turn(leads raft.ServerID) (int, error) {
 	}
 	slices.Sort(heirs)
 	return slices.Index(heirs, l.Self), nil
-}
-
-// lookNow makes raft look now, which it does whenever its heartbeat timeout becomes shorter. A
-// leader that it has heard meanwhile it keeps.
-func (l Looks) lookNow() error {
-	c := l.Raft.ReloadableConfig()
-	c.HeartbeatTimeout = l.Heartbeat
-	longer := l.Raft.ReloadConfig(c)
-	c.HeartbeatTimeout--
-	return errors.Join(longer, l.Raft.ReloadConfig(c))
 }

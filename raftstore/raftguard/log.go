@@ -66,6 +66,10 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 // GetLog implements raft.LogStore. bolt does not notice a bit that flipped in a
 // value, and a peer that applied it would part from the others in silence; raft
 // reads every entry behind its snapshot when it starts, and refuses to with this error.
+//
+// The entries that were written before this process started are counted here. Raft reads the
+// last one when it starts, and then all behind its snapshot in their order, before it writes any:
+// a read that does not follow the one before begins the count again.
 func (l *Log) GetLog(index uint64, e *raft.Log) error {
 	if err := l.LogStore.GetLog(index, e); err != nil {
 		return err
@@ -74,24 +78,17 @@ func (l *Log) GetLog(index uint64, e *raft.Log) error {
 	if err := VerifyEntry(index, e); err != nil {
 		return err
 	}
-	l.countStored(e)
-	return nil
-}
-
-// countStored counts the entries that were written before this process started. Raft reads the
-// last one when it starts, and then all behind its snapshot in their order, before it writes any:
-// a read that does not follow the one before begins the count again.
-func (l *Log) countStored(e *raft.Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.counted {
-		return
+		return nil
 	}
 	if e.Index != l.next {
 		l.bytes = 0
 	}
 	l.bytes += uint64(len(e.Data))
 	l.next = e.Index + 1
+	return nil
 }
 
 // Counted ends the count of what was written before: raft has started.

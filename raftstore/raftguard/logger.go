@@ -38,26 +38,20 @@ func (b bridge) translated(args []any) []any {
 	named := strings.NewReplacer(b.names()...)
 	out := make([]any, 0, len(args))
 	for n := 0; n+1 < len(args); n += 2 {
-		name, ok := args[n].(string)
-		if !ok {
-			name = fmt.Sprint(args[n])
+		key := fmt.Sprint(args[n])
+		switch key {
+		case "error":
+			key = "err"
+		case "server-id":
+			key = "peer"
+		case slog.TimeKey: // a duration; a record has a time already
+			key = "silent_for"
+		default:
+			key = strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(key))
 		}
-		out = append(out, loggedKey(name), loggedValue(args[n+1], named))
+		out = append(out, key, loggedValue(args[n+1], named))
 	}
 	return out
-}
-
-// loggedKey returns the key that stands for raft's.
-func loggedKey(theirs string) string {
-	switch theirs {
-	case "error":
-		return "err"
-	case "server-id":
-		return "peer"
-	case slog.TimeKey: // a duration; a record has a time already
-		return "silent_for"
-	}
-	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(theirs))
 }
 
 // loggedValue names the peers in what has a text; figures stay what they are.

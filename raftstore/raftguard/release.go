@@ -32,7 +32,7 @@ func hold(rpc raft.RPC) (held raft.RPC, answers <-chan raft.RPCResponse) {
 	return held, c
 }
 
-// release waits for the answer to a request and passes it on.
+// release waits for the answer to a request, stamps it and passes it on.
 func (g *Gate) release(rpc raft.RPC, answers <-chan raft.RPCResponse, amend func(*raft.RPCResponse),
 	stop <-chan struct{}) {
 	select {
@@ -40,22 +40,17 @@ func (g *Gate) release(rpc raft.RPC, answers <-chan raft.RPCResponse, amend func
 		if amend != nil {
 			amend(&a)
 		}
-		rpc.RespChan <- g.stampAnswer(rpc.Command, a)
+		// The leader counts the answers of its own term for a proof, also where its entries did not
+		// fit. One that may not leave becomes an error.
+		req, ok := rpc.Command.(*raft.AppendEntriesRequest)
+		resp, answered := a.Response.(*raft.AppendEntriesResponse)
+		if ok && answered && a.Error == nil && resp.Term == req.Term {
+			if err := g.Pass(req.Term); err != nil {
+				a = raft.RPCResponse{Error: err}
+			}
+		}
+		rpc.RespChan <- a
 	case <-stop:
 		rpc.Respond(nil, raft.ErrTransportShutdown)
 	}
-}
-
-// stampAnswer stamps an answer that the leader counts for a proof, or returns an error in its
-// place. The leader counts those of its own term, also where its entries did not fit.
-func (g *Gate) stampAnswer(command any, a raft.RPCResponse) raft.RPCResponse {
-	req, ok := command.(*raft.AppendEntriesRequest)
-	resp, answered := a.Response.(*raft.AppendEntriesResponse)
-	if !ok || !answered || a.Error != nil || resp.Term != req.Term {
-		return a
-	}
-	if err := g.Pass(req.Term); err != nil {
-		return raft.RPCResponse{Error: err}
-	}
-	return a
 }

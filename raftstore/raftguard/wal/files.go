@@ -144,18 +144,3 @@ func closeFiles(files [2]File) (err error) {
 	}
 	return err
 }
-
-// clearFile writes zeros where batches stood, up to a place.
-func clearFile(f File, end int64) error {
-	zeros := make([]byte, min(clearChunk, end))
-	for at := int64(batchAt); at < end; at += clearChunk {
-		_, err := f.WriteAt(zeros[:min(clearChunk, end-at)], at)
-		if err == nil {
-			err = f.Sync()
-		}
-		if err != nil {
-			return fmt.Errorf("clear the write-ahead log: %w", err)
-		}
-	}
-	return nil
-}

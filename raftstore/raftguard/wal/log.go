@@ -219,7 +219,17 @@ func (l *Log) carry(u use, most int64) error {
 	if _, err := is.carry(l.behind, u.entries, u.generation, most); err != nil {
 		return err
 	}
-	return clearFile(l.files[u.generation%2], u.end)
+	file, zeros := l.files[u.generation%2], make([]byte, min(clearChunk, u.end))
+	for at := int64(batchAt); at < u.end; at += clearChunk {
+		_, err := file.WriteAt(zeros[:min(clearChunk, u.end-at)], at)
+		if err == nil {
+			err = file.Sync()
+		}
+		if err != nil {
+			return fmt.Errorf("clear the write-ahead log: %w", err)
+		}
+	}
+	return nil
 }
 
 // forget drops entries that are carried over. held is held.
