@@ -37,19 +37,14 @@ func (s flushed) Create(version raft.SnapshotVersion, index, term uint64, server
 		return nil, errors.Join(fmt.Errorf("flush a snapshot: %w", err), sink.Cancel())
 	}
 	// raft has made both files, and gives neither another name.
-	if err := syncFolder(filepath.Dir(file.Name())); err != nil {
+	folder, err := os.Open(filepath.Dir(file.Name()))
+	if err == nil {
+		err = errors.Join(folder.Sync(), folder.Close())
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("flush a snapshot: %w", err), file.Close(), sink.Cancel())
 	}
 	return &flushedSink{SnapshotSink: sink, file: file}, nil
-}
-
-// syncFolder waits until the disk has the names in a folder.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // flushedSink is a snapshot that is being written, by one goroutine.

@@ -78,7 +78,13 @@ func (s snapshots) List() ([]*raft.SnapshotMeta, error) {
 	if err != nil {
 		return nil, err
 	}
-	newest, id := newestOf(notes)
+	var newest uint64
+	var id string
+	for name, n := range notes { // order-free: the greatest; of equal ones any
+		if n.Index >= newest {
+			newest, id = n.Index, name
+		}
+	}
 	var good []*raft.SnapshotMeta
 	for _, m := range all { // at most keepSnapshots
 		if n, ok := notes[m.ID]; ok && n.Sum != s.sum(m.ID) {
@@ -93,15 +99,6 @@ func (s snapshots) List() ([]*raft.SnapshotMeta, error) {
 			Err: errors.New("it is missing, or its meta.json is not as it was written")}
 	}
 	return good, nil
-}
-
-func newestOf(notes map[string]note) (newest uint64, id string) {
-	for name, n := range notes { // order-free: the greatest; of equal ones any
-		if n.Index >= newest {
-			newest, id = n.Index, name
-		}
-	}
-	return newest, id
 }
 
 // notes returns what is recorded; nothing where v0.2.0 or an older release wrote them.

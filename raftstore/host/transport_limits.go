@@ -88,7 +88,16 @@ func (t *boundTransport) serve(conn net.Conn, peer string) {
 // pass gives raft a request, through its handler of heartbeats where there is
 // one. A request that is refused ends its connection, and so serve.
 func (t *boundTransport) pass(rpc raft.RPC, peer string, conn *closingConn, heartbeat *func(raft.RPC)) {
-	if err := t.whyRefused(peer, rpc.Command); err != nil {
+	err := sentBy(peer, rpc.Command)
+	if err == nil {
+		err = t.net.Authorize(peer)
+	}
+	if err != nil {
+		err = fmt.Errorf("refuse %T of peer %s: %w", rpc.Command, peer, err)
+		now := time.Now().UnixNano()
+		if last := t.said.Load(); now-last > int64(refusalLog) && t.said.CompareAndSwap(last, now) {
+			t.log.Warn("raft request refused, connection closed", "peer", peer, "err", err)
+		}
 		rpc.Respond(nil, err)
 		_ = conn.Close()
 		return
@@ -102,23 +111,6 @@ func (t *boundTransport) pass(rpc raft.RPC, peer string, conn *closingConn, hear
 	case <-conn.closed:
 	case <-t.stop:
 	}
-}
-
-// whyRefused returns why a request that came from a peer is refused.
-func (t *boundTransport) whyRefused(peer string, command any) error {
-	err := sentBy(peer, command)
-	if err == nil {
-		err = t.net.Authorize(peer)
-	}
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("refuse %T of peer %s: %w", command, peer, err)
-	now := time.Now().UnixNano()
-	if last := t.said.Load(); now-last > int64(refusalLog) && t.said.CompareAndSwap(last, now) {
-		t.log.Warn("raft request refused, connection closed", "peer", peer, "err", err)
-	}
-	return err
 }
 
 // sentBy returns an error unless every name of the sender in a request is that

@@ -66,15 +66,12 @@ func (t freshTransport) afresh(id raft.ServerID, request func() error) (err erro
 	if err := t.net.Authorize(string(id)); err != nil {
 		return err
 	}
+	ends := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}
 	for range connsPerPeer + 1 {
-		if err = request(); !hungUp(err) {
+		err = request()
+		if !slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }) {
 			return err
 		}
 	}
 	return err
-}
-
-func hungUp(err error) bool {
-	ends := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}
-	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
