@@ -2,7 +2,6 @@ package raftstore
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -17,19 +16,6 @@ const (
 	ageLimit = 250 * time.Millisecond
 )
 
-// proofs is the newest moment of which this peer has proven that it has all that was
-// acknowledged before, anywhere. The zero value has none.
-type proofs struct{ newest atomic.Pointer[time.Time] }
-
-func (p *proofs) noteProof(at time.Time) {
-	for {
-		old := p.newest.Load()
-		if old != nil && !at.After(*old) || p.newest.CompareAndSwap(old, &at) {
-			return
-		}
-	}
-}
-
 // Age returns how old a view of this peer's own may be: for how long there has been no
 // linearizable read. That it hears its leader says nothing of it, since heartbeats come
 // while its disk hangs, and messages that lay in a socket while the process was stopped
@@ -37,7 +23,7 @@ func (p *proofs) noteProof(at time.Time) {
 // that one is asked, for a quarter of a second at most. False: there was no read since
 // this process began, and nothing bounds the age.
 func Age(ctx context.Context, s *Store) (age time.Duration, known bool) {
-	if at := s.proven.newest.Load(); at != nil && time.Since(*at) <= youngEnough {
+	if at := s.proven.Load(); at != nil && time.Since(*at) <= youngEnough {
 		return time.Since(*at), true
 	}
 	if _, ok := s.Leader(); ok {
@@ -45,7 +31,7 @@ func Age(ctx context.Context, s *Store) (age time.Duration, known bool) {
 		defer cancel()
 		_, _ = s.Read(limited) // one that fails proves nothing, and that shows below
 	}
-	at := s.proven.newest.Load()
+	at := s.proven.Load()
 	if at == nil {
 		return 0, false
 	}
@@ -62,8 +48,13 @@ func (s *Store) Read(ctx context.Context) (fsm.View, error) {
 		return fsm.View{}, err
 	}
 	v, err := s.Wait(ctx, func(v fsm.View) bool { return v.Index() >= index })
-	if err == nil {
-		s.proven.noteProof(began)
+	if err != nil {
+		return v, err
 	}
-	return v, err
+	for { // until this read's proof is noted, or another's that began later
+		old := s.proven.Load()
+		if old != nil && !began.After(*old) || s.proven.CompareAndSwap(old, &began) {
+			return v, nil
+		}
+	}
 }

@@ -25,25 +25,6 @@ func (e *CorruptError) Error() string {
 // Unwrap gives the cause to errors.Is and errors.As.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// appendError translates what a raft future said about an appended command.
-// Only errors that raft gives before it appends count as "nothing happened"
-// (raft.Apply's documentation; hashicorp/raft issue 561).
-func appendError(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, raft.ErrNotLeader),
-		errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("%w (%v)", logerr.ErrNotLeader, err)
-	case errors.Is(err, raft.ErrEnqueueTimeout):
-		return fmt.Errorf("%w (%v)", logerr.ErrBusy, err)
-	case errors.Is(err, raft.ErrNothingNewToSnapshot): // of Snapshot, which appends nothing
-		return err
-	default:
-		return fmt.Errorf("%w (%v)", logerr.ErrOutcomeUnknown, err)
-	}
-}
-
 // slots are places for goroutines that wait for raft. Close waits for all of them.
 type slots struct {
 	taken   chan struct{} // one of its capacity per goroutine
@@ -87,7 +68,9 @@ func (s *slots) awaitFuture(ctx context.Context, start func() raft.Future) error
 	return callWhenAnswered(ctx, start(), s.free)
 }
 
-// callWhenAnswered calls answered when the future has ended, also after ctx.
+// callWhenAnswered calls answered when the future has ended, also after ctx. Of the errors that
+// the future may say of an appended command only those that raft gives before it appends count as
+// "nothing happened" (raft.Apply's documentation; hashicorp/raft issue 561).
 func callWhenAnswered(ctx context.Context, f raft.Future, answered func()) error {
 	done := make(chan error, 1) // one answer, never blocks the sender
 	go func() {
@@ -95,10 +78,23 @@ func callWhenAnswered(ctx context.Context, f raft.Future, answered func()) error
 		answered()
 		done <- err
 	}()
+	var err error
 	select {
-	case err := <-done:
-		return appendError(err)
+	case err = <-done:
 	case <-ctx.Done():
 		return fmt.Errorf("%w (%v)", logerr.ErrOutcomeUnknown, context.Cause(ctx))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrNotLeader),
+		errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("%w (%v)", logerr.ErrNotLeader, err)
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%w (%v)", logerr.ErrBusy, err)
+	case errors.Is(err, raft.ErrNothingNewToSnapshot): // of Snapshot, which appends nothing
+		return err
+	default:
+		return fmt.Errorf("%w (%v)", logerr.ErrOutcomeUnknown, err)
 	}
 }

@@ -50,7 +50,11 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (_ *Leadership, err err
 			ages.End()
 		}
 	}()
-	if err := s.barrier(ctx); err != nil {
+	if s.raft.State() != raft.Leader {
+		return nil, fmt.Errorf("barrier: %w", logerr.ErrNotLeader)
+	}
+	err = s.slots.awaitFuture(ctx, func() raft.Future { return s.raft.Barrier(enqueueTimeout(ctx)) })
+	if err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	l := &Leadership{store: s, clock: s.View().Now(), clockAt: time.Now()}
@@ -73,14 +77,6 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (_ *Leadership, err err
 	}
 	s.leading.Store(l)
 	return l, nil
-}
-
-// barrier waits until all that was committed before is applied here.
-func (s *Store) barrier(ctx context.Context) error {
-	if s.raft.State() != raft.Leader {
-		return logerr.ErrNotLeader
-	}
-	return s.slots.awaitFuture(ctx, func() raft.Future { return s.raft.Barrier(enqueueTimeout(ctx)) })
 }
 
 // Token returns the fencing token of this leadership.

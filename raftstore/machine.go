@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -26,7 +27,9 @@ type published struct {
 // concurrently, publish by one goroutine.
 type views struct {
 	current atomic.Pointer[published]
-	proven  proofs
+	// proven is the newest moment of which this peer has proven that it has all that was
+	// acknowledged before, anywhere; nil: there is none.
+	proven atomic.Pointer[time.Time]
 }
 
 func (p *views) publish(v fsm.View) {

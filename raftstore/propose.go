@@ -83,7 +83,10 @@ var errReplaced = errors.New("another peer leads now")
 // while a repeat would be taken at once. The caller calls stop.
 func (s *Store) WhileLeads(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(s.roles.leaderContext(), func() { cancel(errReplaced) })
+	s.roles.mu.Lock()
+	led := s.roles.ledBy
+	s.roles.mu.Unlock()
+	detach := context.AfterFunc(led, func() { cancel(errReplaced) })
 	return limited, func() { detach(); cancel(nil) }
 }
 

@@ -72,13 +72,6 @@ func (k *roleKeeper) endOldCalls(id raft.ServerID) {
 	k.ledBy, k.over = context.WithCancel(context.Background())
 }
 
-// leaderContext returns a context that ends when another leader is heard of.
-func (k *roleKeeper) leaderContext() context.Context {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.ledBy
-}
-
 // Role returns the newest notice and a channel that is closed at the next one.
 // Notices that came between two calls are merged; Change tells.
 func (s *Store) Role() (Role, <-chan struct{}) {

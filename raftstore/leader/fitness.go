@@ -195,25 +195,22 @@ func (f *Fitness) Run(ctx context.Context) {
 	}
 }
 
+// update judges, and tells raft.
 func (f *Fitness) update() {
-	if changed, why := f.judgeAndTell(time.Now()); changed {
-		f.log.Warn("fitness to lead changed", "fit", why == nil, "reason", why)
-	}
-}
-
-// judgeAndTell judges and tells raft; changed says whether the answer is another one.
-func (f *Fitness) judgeAndTell(now time.Time) (changed bool, why error) {
+	now := time.Now()
 	_, led := f.host.Leader()
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if led {
 		f.led = now
 	}
-	why = f.judgeFitness(now)
-	changed = (why == nil) != (f.why == nil)
+	why := f.judgeFitness(now)
+	changed := (why == nil) != (f.why == nil)
 	f.why = why
 	f.host.Refuse(f.stopped || why != nil && now.Sub(f.led) < f.refusalTime(now))
-	return changed, why
+	f.mu.Unlock()
+	if changed {
+		f.log.Warn("fitness to lead changed", "fit", why == nil, "reason", why)
+	}
 }
 
 // refusalTime is for how long without a leader a refusal stands.

@@ -159,16 +159,6 @@ func (w *Watchdog) mute(on bool) {
 	w.disk.Mute(on)
 }
 
-// mutedFor returns for how long this peer has been mute, 0 if it is not.
-func (w *Watchdog) mutedFor() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.muted.IsZero() {
-		return 0
-	}
-	return time.Since(w.muted)
-}
-
 // countTicks counts the ticks of the guard that one write has been under way for. A
 // process that was stopped for a minute finds the write a minute old, and its
 // disk is as good as ever.
@@ -196,7 +186,12 @@ func (w *Watchdog) Guard(ctx context.Context) {
 // exits the process if the write stays stuck.
 func (w *Watchdog) guard() {
 	role, _ := w.disk.Role()
-	stuck, muted := w.countTicks(), w.mutedFor()
+	stuck, muted := w.countTicks(), time.Duration(0)
+	w.mu.Lock()
+	if !w.muted.IsZero() {
+		muted = time.Since(w.muted)
+	}
+	w.mu.Unlock()
 	switch {
 	case role.Leader && stuck > w.limit:
 		w.mute(true)
