@@ -40,7 +40,8 @@ func (h *heldLease) swap(ctx context.Context, kernel Swap, d time.Duration) erro
 // that are swapped, and short enough ago for the address.
 func (w *watch) proofFrom(door, address bool) time.Time {
 	now := time.Now()
-	if door && !w.door.open || address && !w.visible() {
+	visible := w.shown.held && (w.g.o.AddressLease == nil || w.shown.open) // as far as we know
+	if door && !w.door.open || address && !visible {
 		return now
 	}
 	var t0 time.Time

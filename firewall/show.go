@@ -13,9 +13,6 @@ type shownAddress struct {
 	held bool // the address is on this host
 }
 
-// visible reports whether the address is on this host and let out, as far as we know.
-func (w *watch) visible() bool { return w.shown.held && (w.g.o.AddressLease == nil || w.shown.open) }
-
 // armAddress puts the element that a later proof allows to show the address with. It
 // reports whether the address may be written in this turn.
 func (w *watch) armAddress(ctx context.Context) bool {
@@ -56,8 +53,17 @@ func (w *watch) writeAddress(ctx context.Context, t0 time.Time) error {
 		w.dropAddress("written too late after its proof")
 		return nil
 	}
-	if !w.showAddress(limited) {
-		return nil
+	if w.g.o.AddressLease != nil {
+		err := w.shown.swap(limited, w.g.o.AddressLease, w.g.o.Length)
+		if errors.Is(err, ErrLapsed) { // the next turn opens it again
+			w.g.o.Logger.Info("lease of the floating IP lapsed before its renewal; it is shown again with a new proof",
+				"address", w.g.o.AddressText)
+			return nil
+		}
+		if err != nil {
+			w.unshown(fmt.Errorf("swap its lease: %w", err))
+			return nil
+		}
 	}
 	now := time.Now()
 	if !w.shown.held {
@@ -73,21 +79,4 @@ func (w *watch) writeAddress(ctx context.Context, t0 time.Time) error {
 		}
 	}
 	return nil
-}
-
-// showAddress lets the address out of this host until its lease ends, and reports
-// whether it is. A lease that had ended is opened again in the next turn.
-func (w *watch) showAddress(ctx context.Context) bool {
-	if w.g.o.AddressLease == nil {
-		return true
-	}
-	err := w.shown.swap(ctx, w.g.o.AddressLease, w.g.o.Length)
-	switch {
-	case errors.Is(err, ErrLapsed):
-		w.g.o.Logger.Info("lease of the floating IP lapsed before its renewal; it is shown again with a new proof",
-			"address", w.g.o.AddressText)
-	case err != nil:
-		w.unshown(fmt.Errorf("swap its lease: %w", err))
-	}
-	return err == nil
 }
