@@ -160,31 +160,26 @@ func (p *Probe) queries(link *net.Interface) ([]query, error) {
 	}
 	all := []query{{unix.ETH_P_IP, filter, discover(mac, xid),
 		func(frame []byte) (Server, bool) { return offer(frame, mac, xid) }}}
-	from, ok, err := linkLocal(link)
-	if !ok || err != nil {
-		return all, err
+	addresses, err := link.Addrs()
+	if err != nil {
+		return all, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
+	}
+	var from netip.Addr // the interface's own
+	for _, a := range addresses {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
+			from = prefix.Addr().WithZone("")
+			break
+		}
+	}
+	if !from.IsValid() { // IPv6 is off there, and no machine boots by it
+		return all, nil
 	}
 	if filter, err = answers6(xid); err != nil {
 		return nil, fmt.Errorf("filter for DHCPv6 answers: %w", err)
 	}
 	return append(all, query{unix.ETH_P_IPV6, filter, solicit(mac, from, xid),
 		func(frame []byte) (Server, bool) { return advertisement(frame, from, xid) }}), nil
-}
-
-// linkLocal returns an interface's own IPv6 address; ok is false if it has none: IPv6
-// is off there, and no machine boots by it.
-func linkLocal(link *net.Interface) (at netip.Addr, ok bool, err error) {
-	addresses, err := link.Addrs()
-	if err != nil {
-		return at, false, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
-	}
-	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() &&
-			prefix.Addr().IsLinkLocalUnicast() {
-			return prefix.Addr().WithZone(""), true, nil
-		}
-	}
-	return at, false, nil
 }
 
 // sendQuery sends a query's request and gathers the servers that answer.
