@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -179,14 +178,14 @@ func (c content) signed() bool {
 	return signed
 }
 
-// bindInterfaces returns the place, as FILE:LINE, where dnsmasq's other files say
-// bind-interfaces; "" if they do not. Fedora's and RHEL's dnsmasq.conf does.
-func (h Host) bindInterfaces() (string, error) {
+// bindInterfaces reports whether dnsmasq's other files say bind-interfaces. Fedora's and
+// RHEL's dnsmasq.conf does.
+func (h Host) bindInterfaces() (bool, error) {
 	names := []string{"/etc/dnsmasq.conf"}
 	dir := filepath.Dir(pxe.ConfFile)
 	entries, err := os.ReadDir(h.path(dir))
 	if err != nil {
-		return "", fmt.Errorf("list %s, from which dnsmasq of Debian and of rpm distributions reads: %w", dir, err)
+		return false, fmt.Errorf("list %s, from which dnsmasq of Debian and of rpm distributions reads: %w", dir, err)
 	}
 	for _, e := range entries {
 		if name := filepath.Join(dir, e.Name()); e.Type().IsRegular() && !strings.HasSuffix(name, "~") &&
@@ -197,12 +196,13 @@ func (h Host) bindInterfaces() (string, error) {
 	for _, name := range names {
 		c, err := h.readContent(name)
 		if err != nil {
-			return "", err
+			return false, err
 		}
-		lines := strings.Split(c.text, "\n")
-		if i := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "bind-interfaces" }); i >= 0 {
-			return fmt.Sprintf("%s:%d", name, i+1), nil
+		for line := range strings.Lines(c.text) {
+			if strings.TrimSpace(line) == "bind-interfaces" {
+				return true, nil
+			}
 		}
 	}
-	return "", nil
+	return false, nil
 }

@@ -82,11 +82,9 @@ func (h Host) survey(ctx context.Context, p Plan) (s survey, err error) {
 	if err := h.findLoaders(&p, &s); err != nil {
 		return s, err
 	}
-	bound, err := h.bindInterfaces()
-	if err != nil {
+	if p.Server.BindInterfaces, err = h.bindInterfaces(); err != nil {
 		return s, err
 	}
-	p.Server.BindInterfaces = bound != ""
 	script := path.Join(p.Server.Root, pxe.ScriptName)
 	s.texts = make(map[string]string)
 	if s.texts[pxe.ConfFile], err = p.Server.Config(); err != nil {
