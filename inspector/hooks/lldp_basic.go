@@ -39,7 +39,27 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 	if err := noteFacts(t.Data, known, processed); err != nil {
 		return err
 	}
-	return noteChosen(t.Data, known, processed)
+	// The interfaces that validate_interfaces chose get them, too: to the original those are the very
+	// objects of all_interfaces; here they are the ones that were equal before.
+	const where = "interfaces"
+	v := t.Data.Value(where)
+	if v.Kind() != document.Dict {
+		return nil
+	}
+	chosen, err := objectOf(where, v)
+	if err != nil {
+		return err
+	}
+	same := make(map[string]*lldp.Facts)
+	for name, v := range chosen.members.All() {
+		if facts, told := processed[name]; told && bytes.Equal(v.Raw(), known.members.Get(name).Raw()) {
+			same[name] = facts
+		}
+	}
+	if len(same) == 0 {
+		return nil
+	}
+	return noteFacts(t.Data, chosen, same)
 }
 
 // noteFacts writes the facts into the interfaces of an object of the document.
@@ -61,29 +81,4 @@ func noteFacts(d *document.Document, in object, facts map[string]*lldp.Facts) er
 		all.Values[i] = nic.with("lldp_processed", text).value
 	}
 	return d.Set(in.where, all.JSON())
-}
-
-// noteChosen writes them into interfaces too, the chosen ones. To the original
-// those of validate_interfaces are the very objects of all_interfaces; here they
-// are the ones that were equal before.
-func noteChosen(d *document.Document, all object, facts map[string]*lldp.Facts) error {
-	const where = "interfaces"
-	v := d.Value(where)
-	if v.Kind() != document.Dict {
-		return nil
-	}
-	chosen, err := objectOf(where, v)
-	if err != nil {
-		return err
-	}
-	same := make(map[string]*lldp.Facts)
-	for name, v := range chosen.members.All() {
-		if said, told := facts[name]; told && bytes.Equal(v.Raw(), all.members.Get(name).Raw()) {
-			same[name] = said
-		}
-	}
-	if len(same) == 0 {
-		return nil
-	}
-	return noteFacts(d, chosen, same)
 }

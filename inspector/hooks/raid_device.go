@@ -47,9 +47,16 @@ func (raidDevice) After(ctx context.Context, t *inspector.Task) error {
 	if !seen {
 		return patchRAID(ctx, t, ironic.Patch{Op: "add", Path: "/extra/block_devices", Value: map[string]any{"serials": now}})
 	}
-	before, err := keptSerials(kept)
-	if err != nil {
-		return err
+	fields, _ := kept.(map[string]any) // what the first run left
+	list, ok := fields["serials"].([]any)
+	if !ok {
+		return document.Failed(
+			"extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again",
+			clipped(python(document.Repr, kept)))
+	}
+	before := make(map[string]bool, len(list))
+	for _, serial := range list {
+		before[python(document.Str, serial)] = true
 	}
 	added := slices.DeleteFunc(now, func(serial string) bool { return before[serial] })
 	if len(added) != 1 {
@@ -114,22 +121,6 @@ func oldSerials(d *document.Document) (serials []string, err error) {
 			return nil, err
 		}
 		serials = append(serials, serial)
-	}
-	return serials, nil
-}
-
-// keptSerials reads what the first run left.
-func keptSerials(kept any) (map[string]bool, error) {
-	fields, _ := kept.(map[string]any)
-	list, ok := fields["serials"].([]any)
-	if !ok {
-		return nil, document.Failed(
-			"extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again",
-			clipped(python(document.Repr, kept)))
-	}
-	serials := make(map[string]bool, len(list))
-	for _, serial := range list {
-		serials[python(document.Str, serial)] = true
 	}
 	return serials, nil
 }

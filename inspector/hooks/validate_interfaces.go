@@ -75,15 +75,33 @@ func (h validateInterfaces) Choose(d *document.Document) []string {
 	return nil
 }
 
-// interfaces reads a machine's interfaces and chooses some of them.
+// interfaces reads a machine's interfaces that have a name and a MAC, and chooses some of
+// them. Of two with one name the later counts.
 func (h validateInterfaces) interfaces(d *document.Document, inventory object) (all, chosen nics, err error) {
-	boot, err := bootMAC(d)
+	boot, err := textOf("boot_interface", d.Value("boot_interface"))
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err = readInterfaces(inventory, boot)
+	if strings.Count(boot, "-") == 6 { // pxelinux writes a byte for the kind of hardware before the MAC
+		_, boot, _ = strings.Cut(boot, "-")
+	}
+	boot = strings.ToLower(strings.ReplaceAll(boot, "-", ":"))
+	interfaces, err := inventory.objects("interfaces", identify.MaxInterfaces)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, o := range interfaces {
+		n, ok, err := readInterface(o, boot)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch i := slices.IndexFunc(all, func(old nic) bool { return old.name == n.name }); {
+		case !ok:
+		case i >= 0:
+			all[i] = n
+		default:
+			all = append(all, n)
+		}
 	}
 	if len(all) == 0 {
 		return nil, nil, document.Failed("No interfaces supplied by the ramdisk")
@@ -101,43 +119,6 @@ func orNull(text string) *string {
 		return nil
 	}
 	return &text
-}
-
-// bootMAC returns the MAC of the interface that booted, "" if that is not
-// known. pxelinux writes a byte for the kind of hardware before it and dashes.
-func bootMAC(d *document.Document) (string, error) {
-	text, err := textOf("boot_interface", d.Value("boot_interface"))
-	if err != nil {
-		return "", err
-	}
-	if strings.Count(text, "-") == 6 {
-		_, text, _ = strings.Cut(text, "-")
-	}
-	return strings.ToLower(strings.ReplaceAll(text, "-", ":")), nil
-}
-
-// readInterfaces reads the interfaces that have a name and a MAC. Of two with
-// one name the later counts.
-func readInterfaces(inventory object, boot string) (nics, error) {
-	interfaces, err := inventory.objects("interfaces", identify.MaxInterfaces)
-	if err != nil {
-		return nil, err
-	}
-	var all nics
-	for _, o := range interfaces {
-		n, ok, err := readInterface(o, boot)
-		if err != nil {
-			return nil, err
-		}
-		switch i := slices.IndexFunc(all, func(old nic) bool { return old.name == n.name }); {
-		case !ok:
-		case i >= 0:
-			all[i] = n
-		default:
-			all = append(all, n)
-		}
-	}
-	return all, nil
 }
 
 func readInterface(o object, boot string) (n nic, ok bool, err error) {
