@@ -134,9 +134,24 @@ func Equal(a, b *Value) (bool, error) {
 		return true, nil
 	case Text:
 		return a.Text() == b.Text(), nil
-	default:
-		return equalKids(a, b)
 	}
+	// Two lists, or two dicts, whose order does not matter.
+	x, y, err := both(a, b, (*Value).Split)
+	if err != nil || len(x.Values) != len(y.Values) {
+		return false, err
+	}
+	for i, kid := range x.Values {
+		other := y.Values[i]
+		if x.Names != nil {
+			if other, err = b.Member(x.Names[i]); err != nil || other == nil {
+				return false, err
+			}
+		}
+		if same, err := Equal(kid, other); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func isNumeric(v *Value) bool { k := v.kind; return k == Bool || k == Int || k == Float }
@@ -158,26 +173,6 @@ func compareNumeric(a, b *Value) (order int, ordered bool, err error) {
 	return order, ordered, nil
 }
 
-// equalKids compares two lists, or two dicts, whose order does not matter.
-func equalKids(a, b *Value) (bool, error) {
-	x, y, err := both(a, b, (*Value).Split)
-	if err != nil || len(x.Values) != len(y.Values) {
-		return false, err
-	}
-	for i, kid := range x.Values {
-		other := y.Values[i]
-		if x.Names != nil {
-			if other, err = b.Member(x.Names[i]); err != nil || other == nil {
-				return false, err
-			}
-		}
-		if same, err := Equal(kid, other); err != nil || !same {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
 // Compare orders two values; sign is the operator, for the text of what cannot
 // be ordered. ordered is false if a number is none (NaN).
 func Compare(a, b *Value, sign string) (order int, ordered bool, err error) {
@@ -186,15 +181,10 @@ func Compare(a, b *Value, sign string) (order int, ordered bool, err error) {
 		return compareNumeric(a, b)
 	case a.kind == Text && b.kind == Text:
 		return strings.Compare(a.Text(), b.Text()), true, nil // UTF-8 keeps the order of characters
-	case a.kind == List && b.kind == List:
-		return compareLists(a, b, sign)
-	default:
+	case a.kind != List || b.kind != List:
 		return 0, false, Raise("TypeError", "'%s' not supported between instances of '%v' and '%v'", sign, a.kind, b.kind)
 	}
-}
-
-// compareLists orders by the first elements that differ, then by length.
-func compareLists(a, b *Value, sign string) (order int, ordered bool, err error) {
+	// Lists are ordered by the first elements that differ, then by length.
 	x, y, err := both(a, b, (*Value).Split)
 	if err != nil {
 		return 0, false, err
