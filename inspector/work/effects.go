@@ -52,7 +52,13 @@ func (e *effects) allowed(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ironic.ErrNotAllowed, ctx.Err())
 	}
 	for began := time.Now(); ; {
-		err := e.entitled()
+		err := e.current()
+		if err == nil || errors.Is(err, errLate) {
+			v := e.pool.o.Log.View()
+			if _, held := v.Claim(e.claim.Hold()); !held && inspector.Covers(v, e.claim.Token) {
+				return fmt.Errorf("%w: %w", ironic.ErrNotAllowed, errClaimLost)
+			}
+		}
 		if !errors.Is(err, errLate) || time.Since(began) >= renewalLimit {
 			return err
 		}
@@ -60,19 +66,6 @@ func (e *effects) allowed(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// entitled says whether this worker may act at this moment.
-func (e *effects) entitled() error {
-	err := e.current()
-	if err != nil && !errors.Is(err, errLate) {
-		return err
-	}
-	v := e.pool.o.Log.View()
-	if _, held := v.Claim(e.claim.Hold()); !held && inspector.Covers(v, e.claim.Token) {
-		return fmt.Errorf("%w: %w", ironic.ErrNotAllowed, errClaimLost)
-	}
-	return err
 }
 
 // current says whether the session that this worker acts in is this peer's still.
@@ -263,20 +256,4 @@ func (e *effects) rest(ctx context.Context, d time.Duration) error {
 	defer cancel()
 	defer context.AfterFunc(e.pool.stop.claims, cancel)()
 	return e.pause(waiting, d)
-}
-
-// waitWhileFree waits, and looks now and then whether another user has the node by now: its MACs are on
-// the whitelist, and its machine, which that one boots, would get the ramdisk.
-func (e *effects) waitWhileFree(ctx context.Context, t *inspector.Task, d time.Duration) (text string, err error) {
-	for end := time.Now().Add(d); ; {
-		if err := e.rest(ctx, min(time.Until(end), e.by.Config.CleanUpPeriod)); err != nil {
-			return "", err
-		}
-		if time.Until(end) <= 0 {
-			return "", nil
-		}
-		if err := e.fit(ctx, t); err != nil && !ironic.Unjudged(err) { // at its turn it is read again
-			return e.texted(unread, ctx, err)
-		}
-	}
 }

@@ -88,19 +88,14 @@ func (a assignment) lostEverywhere(v fsm.View) string {
 	if !slices.Contains(before, a.claim.Peer) {
 		return ""
 	}
-	return fmt.Sprintf("given up: every peer that processed the data was lost (%s), the last at hook %s",
-		strings.Join(peerNames(v, before), ", "), cmp.Or(a.request.Hook, "unknown"))
-}
-
-// peerNames returns the names of peers known by their server IDs.
-func peerNames(v fsm.View, ids []string) []string {
-	names := slices.Clone(ids)
-	for i, id := range ids {
+	names := slices.Clone(before)
+	for i, id := range before {
 		if m, ok := v.Member(id); ok { // else it was removed meanwhile
 			names[i] = m.Name
 		}
 	}
-	return names
+	return fmt.Sprintf("given up: every peer that processed the data was lost (%s), the last at hook %s",
+		strings.Join(names, ", "), cmp.Or(a.request.Hook, "unknown"))
 }
 
 // early ends a callback that could not begin: it is done again, by a peer that

@@ -27,8 +27,22 @@ func (j *job) work() {
 	if err == nil {
 		return
 	}
-	if err := j.out.writeOutcome(err); err != nil && !errors.Is(err, errClaimLost) {
-		j.log.Error("commit outcome of request failed, releasing the request", "err", err)
+	var unwritten error // why the log does not have how the request ended
+	switch {
+	case errors.Is(err, errClaimLost):
+		j.log.Warn("worker lost its claim and stops", "reason", err)
+	case (!j.out.saved || j.out.answered) && (errors.Is(err, errGiveBack) || halted(err)):
+		j.log.Info("request released", "reason", err)
+		_, unwritten = j.out.commit(introspection.Release{Claim: j.claim.Hold()})
+	case halted(err):
+		unwritten = j.out.fail(http.StatusInternalServerError,
+			fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again",
+				j.pool.o.Peer, err))
+	default:
+		unwritten = j.out.fail(http.StatusInternalServerError, err.Error())
+	}
+	if unwritten != nil && !errors.Is(unwritten, errClaimLost) {
+		j.log.Error("commit outcome of request failed, releasing the request", "err", unwritten)
 		j.out.giveBack()
 	}
 }

@@ -35,9 +35,17 @@ func (j *job) start(ctx context.Context, rec introspection.Record) error {
 // boot brings the node from starting to waiting, or returns the contract's text
 // for why it ends in error.
 func (j *job) boot(ctx context.Context, rec introspection.Record) (text string, err error) {
-	attributes, text, err := j.lookupAttributes(ctx, rec)
-	if err != nil || text != "" {
-		return text, err
+	attributes := rec.Attributes // by which the callback will be recognised
+	if len(attributes.MACs) == 0 {
+		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
+		if err != nil {
+			return j.node.texted("Failed to list the node's ports: %v", ctx, err)
+		}
+		attributes = identify.AttributesOf(ports, attributes.BMC, j.log)
+	}
+	if len(attributes.MACs)+len(attributes.BMC) == 0 && j.by.Config.Processing.NodeNotFoundHook == "" {
+		return "No lookup attributes were found, inspector won't be able to find it after introspection, " +
+			"consider creating ironic ports or providing an IPMI address", nil
 	}
 	wait := introspection.Advance{Event: introspection.EventWait, Attributes: &attributes, Consume: true}
 	if !rec.ManageBoot {
@@ -101,26 +109,6 @@ func (j *job) bootFromNetwork(ctx context.Context, t *inspector.Task) (text stri
 	return "", nil
 }
 
-// lookupAttributes returns by what the callback will be recognised.
-func (j *job) lookupAttributes(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string,
-	err error) {
-	a = rec.Attributes
-	if len(a.MACs) == 0 {
-		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
-		if err != nil {
-			text, err := j.node.texted("Failed to list the node's ports: %v", ctx, err)
-			return a, text, err
-		}
-		a = identify.AttributesOf(ports, a.BMC, j.log)
-	}
-	if len(a.MACs)+len(a.BMC) == 0 && j.by.Config.Processing.NodeNotFoundHook == "" {
-		return a,
-			"No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address",
-			nil
-	}
-	return a, "", nil
-}
-
 // persistent reports whether the boot device has to stay set for this node.
 func persistent(n ironic.Node) bool {
 	switch v := n.DriverInfo["force_persistent_boot_device"].(type) {
@@ -148,9 +136,20 @@ func (j *job) waitForReboot(ctx context.Context, t *inspector.Task) (text string
 	} else if turn, text, err = j.out.takeTurn(gap); err != nil || text != "" {
 		return text, err
 	}
-	text, err = j.node.waitWhileFree(ctx, t, turn.Wait)
 	j.turned = true
-	return text, err
+	// Meanwhile another user may take the node: its MACs are on the whitelist, and its machine, which
+	// that one boots, would get the ramdisk.
+	for end := time.Now().Add(turn.Wait); ; {
+		if err := j.node.rest(ctx, min(time.Until(end), j.by.Config.CleanUpPeriod)); err != nil {
+			return "", err
+		}
+		if time.Until(end) <= 0 {
+			return "", nil
+		}
+		if err := j.node.fit(ctx, t); err != nil && !ironic.Unjudged(err) { // at its turn it is read again
+			return j.node.texted(unread, ctx, err)
+		}
+	}
 }
 
 // spacing keeps moments apart. Its method may be called concurrently.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -29,25 +28,6 @@ type outcome struct {
 	processed blobs.Packed
 	// busy is what Ironic said last for which the request waited; nil: it did not.
 	busy error
-}
-
-// writeOutcome writes down how a request that was not done ended.
-func (o *outcome) writeOutcome(why error) error {
-	switch {
-	case errors.Is(why, errClaimLost):
-		o.log.Warn("worker lost its claim and stops", "reason", why)
-		return errClaimLost
-	case (!o.saved || o.answered) && (errors.Is(why, errGiveBack) || halted(why)):
-		o.log.Info("request released", "reason", why)
-		_, err := o.commit(introspection.Release{Claim: o.claim.Hold()})
-		return err
-	case halted(why):
-		return o.fail(http.StatusInternalServerError,
-			fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again",
-				o.pool.o.Peer, why))
-	default:
-		return o.fail(http.StatusInternalServerError, why.Error())
-	}
 }
 
 // halted reports whether a worker was kept from acting, rather than failing at

@@ -142,27 +142,18 @@ func (p *Pool) canWorkOn(v fsm.View, r introspection.QueuedRequest, sessions []m
 	if r.Event == introspection.EventTimeout {
 		return true
 	}
-	others := p.claimWasLost(v, r) && unmet(r, sessions)
+	others := false
+	if len(r.Peers) > 0 && (r.Event == introspection.EventProcess || r.Event == introspection.EventReapply) {
+		own, ok := v.Session(p.o.Session.ID())
+		lost := ok && slices.Contains(r.Peers, own.Peer) // this process may have died of the document
+		others = lost && slices.ContainsFunc(sessions,
+			func(s membership.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
+	}
 	if p.o.Health.Err() == nil && !others {
 		return true // before the record is looked up: all that is ready is looked at for each change
 	}
 	rec, ok := v.Record(r.Node)
 	return !ok || overdue(v, rec)
-}
-
-// claimWasLost reports whether a claim of this peer on a document was lost before: its
-// process may have died of the document.
-func (p *Pool) claimWasLost(v fsm.View, r introspection.QueuedRequest) bool {
-	if len(r.Peers) == 0 || r.Event != introspection.EventProcess && r.Event != introspection.EventReapply {
-		return false
-	}
-	session, ok := v.Session(p.o.Session.ID())
-	return ok && slices.Contains(r.Peers, session.Peer)
-}
-
-// unmet reports whether a living peer has not met a request yet.
-func unmet(r introspection.QueuedRequest, sessions []membership.Session) bool {
-	return slices.ContainsFunc(sessions, func(s membership.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
 }
 
 // claim commits a claim and puts workers to what it got. A request that another

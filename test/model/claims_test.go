@@ -5,7 +5,7 @@ import "slices"
 // Sessions and the claims of workers (docs/design.md#workers, docs/design.md#guard, docs/design.md#sessions):
 // cluster.Session (open, renewOnce, Deadline, DoIn), OpenSession and RenewSession of fsm/membership,
 // ClaimRequests, Consume, Release and the loss of claims in fsm/introspection, the check before every effect in
-// inspector/work (entitled, current).
+// inspector/work (allowed, current).
 //
 // B's worker and others want the same request; A's log takes one entry after another, whoever leads. C is any
 // other worker: it claims what is free and ends as it likes, so that what holds for B holds for each. Time is
