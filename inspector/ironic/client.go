@@ -93,8 +93,13 @@ func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
+	var ramdisks *session // of an endpoint for ramdisks alone, nil if none is configured
+	if conf.RamdiskEndpoint != "" {
+		anonymous := &gophercloud.ProviderClient{} // without a token
+		ramdisks = newSession(&gophercloud.ServiceClient{ProviderClient: anonymous, Endpoint: conf.RamdiskEndpoint})
+	}
 	return &line{
-		transport: t, sessions: s, ramdisks: ramdiskSession(conf),
+		transport: t, sessions: s, ramdisks: ramdisks,
 		retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout,
 		login: conf.Login(), log: logs.Limit(logger),
 	}, nil

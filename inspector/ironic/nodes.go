@@ -216,24 +216,18 @@ func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason s
 	if answer.Power.Result {
 		return true, "", nil
 	}
-	reason, err = powerReason(answer.Power.Reason)
-	return false, reason, err
-}
-
-// powerReason writes why a validation failed as the original did: null is None
-// in Python.
-func powerReason(raw json.RawMessage) (string, error) {
-	switch {
+	// As the original writes why a validation failed: null is None in Python.
+	switch raw := answer.Power.Reason; {
 	case len(raw) == 0:
-		return "no reason", nil
+		return false, "no reason", nil
 	case string(raw) == "null":
-		return "None", nil
+		return false, "None", nil
 	}
-	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return "", garbled("validate", "Ironic's reason for a failed validation is no text: %.100s", raw)
+	if err := json.Unmarshal(answer.Power.Reason, &reason); err != nil {
+		return false, "", garbled("validate", "Ironic's reason for a failed validation is no text: %.100s",
+			answer.Power.Reason)
 	}
-	return cut(text), nil
+	return false, cut(reason), nil
 }
 
 // SetBootDevice implements work.Machines.

@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-
-	"github.com/gophercloud/gophercloud/v2"
-
-	"github.com/trivet-ha/trivet/config"
 )
 
 // The options that hold the URL of an endpoint.
@@ -36,15 +32,6 @@ func (l *line) inbands() []inband {
 	}
 	apart := inband{option: ramdiskOption, get: func(context.Context) (*session, error) { return l.ramdisks, nil }}
 	return []inband{apart, all}
-}
-
-// ramdiskSession is that of an endpoint for ramdisks alone, nil if none is configured.
-func ramdiskSession(conf config.Ironic) *session {
-	if conf.RamdiskEndpoint == "" {
-		return nil
-	}
-	anonymous := &gophercloud.ProviderClient{} // without a token
-	return newSession(&gophercloud.ServiceClient{ProviderClient: anonymous, Endpoint: conf.RamdiskEndpoint})
 }
 
 // reason is why an answer is no success: Ironic's own sentence, if it has one, and what to do
