@@ -39,7 +39,11 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err == nil {
 		err = s.delivered(ctx, node, request, c.packed.Hash)
 	}
-	s.logs.keepLogs(ctx, c.keeper, node, c.logs, err)
+	var said *inspector.Refusal
+	failed := errors.As(err, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
+	if c.keeper != nil && (err == nil || failed) && c.keeper.Wants(failed) {
+		s.logs.store(ctx, c.keeper, node, c.logs)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -122,21 +126,7 @@ func (s *Service) delivered(ctx context.Context, node string, request fencing.To
 		}
 		return &inspector.Refusal{Status: answer.Status, Message: answer.Message}
 	}
-	return overtaken(v, node)
-}
-
-// answerOf finds the answer to a document that a node delivered.
-func answerOf(v fsm.View, node string, document blobs.Hash) (introspection.Answer, bool) {
-	rec, ok := v.Record(node)
-	if !ok || rec.Delivered.Document != document {
-		return introspection.Answer{}, false
-	}
-	return rec.Delivered.Answer, rec.Delivered.Answer.Status != 0
-}
-
-// overtaken answers a callback that was consumed without effect: another one ended
-// the introspection first, or it was started again.
-func overtaken(v fsm.View, node string) error {
+	// It was consumed without effect: another one ended the introspection first, or it was started again.
 	rec, ok := v.Record(node)
 	if !ok {
 		return inspector.Refuse(http.StatusBadRequest, inspector.FailuresHead+lookUpLine+"Could not find node %s in cache",
@@ -148,6 +138,15 @@ func overtaken(v fsm.View, node string) error {
 		return inspector.Refuse(http.StatusBadRequest, "The introspection of node %s was started again meanwhile", node)
 	}
 	return inspector.Refuse(http.StatusBadRequest, "Node processing already finished with error: %s", why)
+}
+
+// answerOf finds the answer to a document that a node delivered.
+func answerOf(v fsm.View, node string, document blobs.Hash) (introspection.Answer, bool) {
+	rec, ok := v.Record(node)
+	if !ok || rec.Delivered.Document != document {
+		return introspection.Answer{}, false
+	}
+	return rec.Delivered.Answer, rec.Delivered.Answer.Status != 0
 }
 
 // pack takes the ramdisk's logs out of a document and packs the rest: this early for its

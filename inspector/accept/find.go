@@ -11,19 +11,8 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/inspector/identify"
 )
-
-// chosenMACs returns the MACs of the interfaces that the hooks choose, the ports to be.
-func chosenMACs(data *document.Document, hooks []inspector.Hook) []string {
-	for _, h := range hooks {
-		if c, ok := h.(inspector.Chooser); ok {
-			return c.Choose(data)
-		}
-	}
-	return nil
-}
 
 // Values of the search for a callback's node.
 const (
@@ -98,7 +87,13 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 // because of a node that another peer makes of it since v, the callback is that node's: errStale.
 func (f *finder) discovered(ctx context.Context, v fsm.View, c caller, found identify.Found) (a identify.Answer,
 	err error) {
-	chosen := chosenMACs(c.data, f.o.Live.Now().Hooks)
+	var chosen []string // MACs of the interfaces that the hooks choose, the ports to be
+	for _, h := range f.o.Live.Now().Hooks {
+		if chooser, ok := h.(inspector.Chooser); ok {
+			chosen = chooser.Choose(c.data)
+			break
+		}
+	}
 	a = identifying(ctx, f.lists.search, func(search identify.Search) (a identify.Answer) {
 		a, err = search.Discovered(ctx, v, found, chosen)
 		return a

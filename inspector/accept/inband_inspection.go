@@ -56,7 +56,13 @@ func (c *caller) readInband(o *Options, body []byte, mode string) (err error) {
 	if mode == config.ContinueRelay || mode == config.ContinueOff {
 		return nil
 	}
-	if err = likeInspector(c.data); err == nil {
+	if !c.data.Has("boot_interface") { // hooks look for it where the inspector's callback has it
+		boot, _ := identify.Inventory(c.data).Get("boot").Members() // none of another shape
+		if booted := boot.Get("pxe_interface"); booted.Text() != "" {
+			err = c.data.Set("boot_interface", booted.Raw())
+		}
+	}
+	if err == nil {
 		err = c.pack(o)
 	}
 	return asIronic(err)
@@ -84,20 +90,4 @@ func forIronic(c ironic.InbandCall) bool {
 	minor, ok := strings.CutPrefix(c.Version, "1.")
 	n, err := strconv.Atoi(minor)
 	return ok && err == nil && n >= tokenMinor
-}
-
-// likeInspector puts into the document what hooks look for where the inspector's
-// callback has it, and a newer ramdisk may have in its inventory alone.
-func likeInspector(d *document.Document) error {
-	if d.Has("boot_interface") {
-		return nil
-	}
-	boot, err := identify.Inventory(d).Get("boot").Members()
-	if err != nil {
-		return nil // no object: the ramdisk does not know
-	}
-	if booted := boot.Get("pxe_interface"); booted.Text() != "" {
-		return d.Set("boot_interface", booted.Raw())
-	}
-	return nil
 }

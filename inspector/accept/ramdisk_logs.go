@@ -2,9 +2,7 @@ package accept
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -42,19 +40,8 @@ type logIntake struct {
 	limited *slog.Logger
 }
 
-// keepLogs keeps the logs of a callback, if they are wanted, on this peer, and
-// notes which one that is.
-func (l *logIntake) keepLogs(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs,
-	why error) {
-	var said *inspector.Refusal
-	failed := errors.As(why, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
-	if keeper == nil || why != nil && !failed || !keeper.Wants(failed) {
-		return
-	}
-	l.store(ctx, keeper, node, logs)
-}
-
-// store stores logs that are wanted.
+// store stores logs that are wanted on this peer, and writes down which one that is and where,
+// so that it survives a failover.
 func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs) {
 	if logs.Base64 == "" {
 		l.o.Logger.Debug("ramdisk sent no logs", "node", node)
@@ -64,7 +51,13 @@ func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node 
 	path, err := keeper.Keep(ctx, logs)
 	if err == nil && node != "" {
 		l.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
-		err = l.notePlace(ctx, node, path)
+		v := l.o.Log.View()
+		rec, ok := v.Record(node)
+		note := introspection.NoteLogs{Node: node, Begun: rec.Begun,
+			Logs: introspection.RamdiskLogs{Peer: l.o.Peer, Path: path}}
+		if ok && v.Admits(note) == nil { // else an older peer could not read it
+			_, err = inspector.Commit(ctx, l.o.Do, note)
+		}
 	}
 	switch {
 	case err == nil:
@@ -73,17 +66,4 @@ func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node 
 	default:
 		l.o.Logger.Warn("store ramdisk logs failed", "node", node, "err", err)
 	}
-}
-
-// notePlace writes down where the logs of a node are, so that it survives a failover.
-func (l *logIntake) notePlace(ctx context.Context, node, path string) error {
-	v := l.o.Log.View()
-	rec, ok := v.Record(node)
-	note := introspection.NoteLogs{Node: node, Begun: rec.Begun,
-		Logs: introspection.RamdiskLogs{Peer: l.o.Peer, Path: path}}
-	if !ok || v.Admits(note) != nil { // an older peer could not read it
-		return nil
-	}
-	_, err := inspector.Commit(ctx, l.o.Do, note)
-	return err
 }

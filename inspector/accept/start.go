@@ -16,7 +16,8 @@ import (
 
 // Start begins the introspection of a node, known by UUID or name. With
 // manageBoot Trivet sets the boot device and the power, and Start returns once
-// that is accepted; without, it returns when the node may call back.
+// that is accepted; without, it returns when the node may call back. What it checks itself is
+// the synchronous part of docs/contract.md#starting.
 func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error {
 	if manageBoot && !s.o.Live.Config().CanManageBoot {
 		return inspector.Refuse(http.StatusBadRequest,
@@ -26,8 +27,19 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 	if err != nil {
 		return err
 	}
-	if err := s.checkStart(ctx, node, manageBoot); err != nil {
-		return err
+	if err := inspector.CheckProvision(node, s.o.Live.Config().Processing.PermitActiveIntrospection); err != nil {
+		return inspector.Refuse(http.StatusBadRequest, "%v", err)
+	}
+	if manageBoot {
+		ok, reason, err := s.o.Ironic.PowerValid(ctx, node.UUID)
+		if err != nil {
+			return ironicRefusal(err)
+		}
+		if !ok {
+			return inspector.Refuse(http.StatusBadRequest,
+				"Failed validation of power interface: Validation failed for required interfaces of node %s: power (%s)",
+				node.UUID, reason)
+		}
 	}
 	attributes, err := s.attributes(ctx, node)
 	if err != nil {
@@ -45,26 +57,6 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 		return err
 	}
 	return s.started(ctx, node.UUID, queued.Request)
-}
-
-// checkStart is the synchronous part of docs/contract.md#starting.
-func (s *Service) checkStart(ctx context.Context, node ironic.Node, manageBoot bool) error {
-	if err := inspector.CheckProvision(node, s.o.Live.Config().Processing.PermitActiveIntrospection); err != nil {
-		return inspector.Refuse(http.StatusBadRequest, "%v", err)
-	}
-	if !manageBoot {
-		return nil
-	}
-	ok, reason, err := s.o.Ironic.PowerValid(ctx, node.UUID)
-	if err != nil {
-		return ironicRefusal(err)
-	}
-	if !ok {
-		return inspector.Refuse(http.StatusBadRequest,
-			"Failed validation of power interface: Validation failed for required interfaces of node %s: power (%s)", node.UUID,
-			reason)
-	}
-	return nil
 }
 
 // attributes collects by what the node's callback will be known. Ports that
