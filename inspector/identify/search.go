@@ -107,25 +107,22 @@ func (s Search) first(ctx context.Context, v fsm.View, m Machine, a Answer) (fir
 			first, ok = rec, true
 		}
 	}
-	return first, ok && (first.State.Active() || s.stillComesFrom(ctx, v, m, first.Node))
-}
-
-// stillComesFrom reports whether a document that repeats the delivery of an ended introspection
-// still comes from that node. Where the node was deleted and the machine enrolled again,
-// the answer of the former node would hide what became of the present one. The record
-// has no attributes any more, so Ironic's are the evidence; an Ironic that does not say
-// changes nothing.
-func (s Search) stillComesFrom(ctx context.Context, v fsm.View, m Machine, node string) bool {
-	if owner := m.PortOwner(v); owner != "" && owner != node {
-		return false
+	if !ok || first.State.Active() {
+		return first, ok
 	}
-	k, there, err := s.Node(ctx, node)
+	// It has to come from that node still: where the node was deleted and the machine enrolled again,
+	// the answer of the former node would hide what became of the present one. The record has no
+	// attributes any more, so Ironic's are the evidence; an Ironic that does not say changes nothing.
+	if owner := m.PortOwner(v); owner != "" && owner != first.Node {
+		return first, false
+	}
+	k, there, err := s.Node(ctx, first.Node)
 	if err != nil {
-		return true
+		return first, true
 	}
-	k.Node, k.rival = node, m.rivals(v.NodesByPort)(node)
+	k.Node, k.rival = first.Node, m.rivals(v.NodesByPort)(first.Node)
 	k.owner = s.owner(ctx, m, k)
-	return there && len(m.fitting([]Known{k})) == 1
+	return first, there && len(m.fitting([]Known{k})) == 1
 }
 
 // fitting leaves out nodes that the evidence excludes, and notes them.
