@@ -34,19 +34,6 @@ func (r *HookRunner) Stop() {
 // Inherit takes over the goroutine of another runner.
 func (r *HookRunner) Inherit(from *HookRunner) { r.parts, from.parts = from.parts, nil }
 
-// runPart has the goroutine run a part. It must not be busy.
-func (r *HookRunner) runPart(part func()) {
-	if r.parts == nil {
-		r.parts = make(chan func())
-		go func(parts <-chan func()) {
-			for part := range parts {
-				part()
-			}
-		}(r.parts)
-	}
-	r.parts <- part
-}
-
 // Afters returns the hooks that do something with the node, in order.
 func (r *HookRunner) Afters() (hooks []Hook) {
 	for _, h := range r.Hooks {
@@ -96,7 +83,15 @@ func (r *HookRunner) Run(ctx context.Context, h Hook, part func(context.Context)
 	limited, cancel := limitedTo(ctx, r.Limit)
 	defer cancel()
 	done := make(chan error, 1) // buffered, since the caller may be gone
-	r.runPart(func() {
+	if r.parts == nil {
+		r.parts = make(chan func())
+		go func(parts <-chan func()) {
+			for part := range parts {
+				part()
+			}
+		}(r.parts)
+	}
+	r.parts <- func() { // the goroutine is not busy
 		defer func() {
 			if p := recover(); p != nil {
 				r.Log.Error("hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
@@ -104,7 +99,7 @@ func (r *HookRunner) Run(ctx context.Context, h Hook, part func(context.Context)
 			}
 		}()
 		done <- part(limited)
-	})
+	}
 	select {
 	case err := <-done:
 		return err
