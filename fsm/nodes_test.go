@@ -367,12 +367,12 @@ func TestTimeoutGoesThroughTheQueue(t *testing.T) {
 	r := newRig(t)
 	r.waiting(r.session("a"), nodeA)
 	r.refused(Refused, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
-	if n := len(slices.Collect(r.view().Overdue())); n != 0 {
+	if n := len(slices.Collect(r.view().OverdueAt(r.view().Now()))); n != 0 {
 		t.Errorf("%d overdue", n)
 	}
 	r.pass(15 * time.Minute)
 	r.must(Probe{})
-	if got := slices.Collect(r.view().Overdue()); len(got) != 1 || got[0].Node != nodeA {
+	if got := slices.Collect(r.view().OverdueAt(r.view().Now())); len(got) != 1 || got[0].Node != nodeA {
 		t.Errorf("overdue %+v", got)
 	}
 	first := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout}))

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -125,10 +124,6 @@ func (v View) RelayRepeated(document blobs.Hash) (relays.Relay, bool) {
 // RelayRoom returns why there is no room for a document, nil if there is. A
 // refusal that the state foresees needs no entry of the log.
 func (v View) RelayRoom(c relays.Accept) error { return relaysOf(v.data.txn()).Room(c).Err() }
-
-// Overdue iterates over the active records whose deadline is not after cluster
-// time, the longest overdue first. It costs what it yields.
-func (v View) Overdue() iter.Seq[introspection.Record] { return v.data.OverdueAt(v.Now()) }
 
 // AllowedChangedSince is for the whitelist what PortsChangedSince is for the
 // blacklist; ask Allowed.

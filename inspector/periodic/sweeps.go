@@ -43,7 +43,7 @@ type Sweeps struct {
 func (s *Sweeps) timeouts(ctx context.Context, a leader.Authority) error {
 	v := s.Log.View()
 	done := 0
-	for rec := range v.Overdue() {
+	for rec := range v.OverdueAt(v.Now()) {
 		if done == maxSweep {
 			break
 		}
