@@ -263,12 +263,12 @@ func TestRequestIDsRiseInTheOrderOfMinting(t *testing.T) {
 	if drift := last.Time().Sub(Time(time.Hour)); drift > 5*time.Millisecond {
 		t.Errorf("IDs ran %v ahead", drift)
 	}
-	back, err := entry.ParseRequestID(last.String())
-	if err != nil || back != last {
+	var back entry.RequestID
+	if err := back.UnmarshalText([]byte(last.String())); err != nil || back != last {
 		t.Errorf("%v reads back as %v, %v", last, back, err)
 	}
 	for _, bad := range []string{"", "x", "00000000-0000-0000-0000-000000000000", fmt.Sprintf("urn:uuid:%v", last)} {
-		if _, err := entry.ParseRequestID(bad); err == nil {
+		if err := new(entry.RequestID).UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

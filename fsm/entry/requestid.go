@@ -68,27 +68,18 @@ func (id RequestID) MarshalText() ([]byte, error) { return []byte(id.String()), 
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (id *RequestID) UnmarshalText(text []byte) error {
-	parsed, err := ParseRequestID(string(text))
+	if len(text) != 36 { // of the form with dashes
+		return fmt.Errorf("request ID %q is not a UUID", text)
+	}
+	parsed, err := uuid.ParseBytes(text)
 	if err != nil {
+		return fmt.Errorf("request ID %q is not a UUID: %w", text, err)
+	}
+	if err := RequestID(parsed).Validate(); err != nil {
 		return err
 	}
-	*id = parsed
+	*id = RequestID(parsed)
 	return nil
-}
-
-// ParseRequestID reads the form with dashes.
-func ParseRequestID(s string) (RequestID, error) {
-	if len(s) != 36 {
-		return RequestID{}, fmt.Errorf("request ID %q is not a UUID", s)
-	}
-	id, err := uuid.Parse(s)
-	if err != nil {
-		return RequestID{}, fmt.Errorf("request ID %q is not a UUID: %w", s, err)
-	}
-	if err := RequestID(id).Validate(); err != nil {
-		return RequestID{}, err
-	}
-	return RequestID(id), nil
 }
 
 // Validate accepts version 7 and the RFC's variant only, whose order is that
