@@ -109,7 +109,10 @@ func (t Txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) Re
 	}
 	rec = rec.saved(c.Unprocessed, c.Processed)
 	if !c.Answer.IsZero() || c.Event == EventProcess && next == NodeProcessing {
-		rec.Delivered = rec.Delivered.deliveryOf(r).answered(c.Answer)
+		if rec.Delivered.Request != r.Sequence {
+			rec.Delivered = Delivery{Document: r.Document, Request: r.Sequence}
+		}
+		rec.Delivered = rec.Delivered.answered(c.Answer)
 	}
 	if next == NodeStarting && !from.Active() {
 		// The specification's Inspect of an ended introspection. Its deadline

@@ -48,29 +48,17 @@ func (c TakeCallback) Apply(t Txn) entry.Result {
 		return entry.Refuse(entry.SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
 	}
 	rec, _ := t.nodes.records.Get([]byte(c.Node))
-	if t.expects(rec, c.enqueue()) {
-		return entry.Answer(t.takeCallback(server, rec, c))
+	if !t.expects(rec, c.enqueue()) {
+		res := c.enqueue().Apply(t)
+		if res.Code != entry.OK {
+			return res
+		}
+		var taken Taken
+		if err := res.Decode(&taken.Queued); err != nil {
+			panic(err) // it was encoded just now
+		}
+		return entry.Answer(taken)
 	}
-	res := c.enqueue().Apply(t)
-	if res.Code != entry.OK {
-		return res
-	}
-	var taken Taken
-	if err := res.Decode(&taken.Queued); err != nil {
-		panic(err) // it was encoded just now
-	}
-	return entry.Answer(taken)
-}
-
-// expects reports whether a node waits for a callback, this one was not met
-// before, nothing else is to be done to the node first, and there is room.
-func (t Txn) expects(rec Record, c Enqueue) bool {
-	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.Now()) &&
-		rec.Delivered.Document != c.Document.Hash && t.queue.head(rec.Node).IsZero() && queueRoom(t, rec, c).Code == entry.OK
-}
-
-// takeCallback queues a callback that is claimed, and begins its processing.
-func (t Txn) takeCallback(server string, rec Record, c TakeCallback) Taken {
 	r := t.requested(rec.Node, EventProcess, c.Document)
 	claim := r.claimed(t.Header.Session, server, t.Token, t.Now())
 	r.Hook = c.Hook
@@ -85,7 +73,14 @@ func (t Txn) takeCallback(server string, rec Record, c TakeCallback) Taken {
 	next := t.advanced(rec, r, begin, NodeProcessing)
 	t.putRecord(next, blobs.Packed{})
 	t.recordStep(rec, next, EventProcess, t.NameOf(server))
-	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
+	return entry.Answer(Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}})
+}
+
+// expects reports whether a node waits for a callback, this one was not met
+// before, nothing else is to be done to the node first, and there is room.
+func (t Txn) expects(rec Record, c Enqueue) bool {
+	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.Now()) &&
+		rec.Delivered.Document != c.Document.Hash && t.queue.head(rec.Node).IsZero() && queueRoom(t, rec, c).Code == entry.OK
 }
 
 // Decline gives a claimed request back as one that its peer was lost with: for a

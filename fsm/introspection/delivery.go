@@ -25,14 +25,6 @@ type Delivery struct {
 	Answer Answer `cbor:"3,keyasint,omitzero"`
 }
 
-// deliveryOf returns the delivery that a request brought: d itself if that is the one.
-func (d Delivery) deliveryOf(r QueuedRequest) Delivery {
-	if d.Request == r.Sequence {
-		return d
-	}
-	return Delivery{Document: r.Document, Request: r.Sequence}
-}
-
 // answered gives the delivery its answer unless it has one, or there is none.
 func (d Delivery) answered(a Answer) Delivery {
 	if !d.Document.IsZero() && d.Answer.IsZero() {

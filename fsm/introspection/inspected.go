@@ -156,18 +156,3 @@ func (s *Tables) InspectedByMAC(mac string) []string {
 	}
 	return nodes
 }
-
-func checkInspected(t Txn, p *valid.Problems) (macs int) {
-	p.Want(t.nodes.inspected.Size() <= MaxNodes, "Ironic inspects %d nodes", t.nodes.inspected.Size())
-	for key, i := range t.nodes.inspected.All() {
-		p.Want(i.Since <= t.Granted(), "Ironic inspects node %s since entry %v, which is to come", i.Node, i.Since)
-		p.Want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
-		p.Invalid(i.validate(), "")
-		macs += len(i.MACs)
-		for _, mac := range i.MACs {
-			p.Want(t.nodes.whitelist.Keeps(mac, byIronic(i.Node)),
-				"node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
-		}
-	}
-	return macs
-}

@@ -53,26 +53,19 @@ func checkRecord(t Txn, p *valid.Problems, r Record) {
 	p.Want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)
 	p.Want(r.Finished >= 0 && r.Finished <= t.Position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
 		"node %s ended at %v, in Unix ms %d", node, r.Finished, r.FinishedMillis)
-	checkDelivery(t, p, r)
+	got, key := r.Delivered, r.deliveryKey()
+	p.Want(key != nil || got == Delivery{}, "node %s has a delivery of no document: %+v", node, got)
+	p.Want(got.Answer.validate() == nil, "node %s has the answer %+v", node, got.Answer)
+	if key != nil { // when the introspection has ended, the answer to its callback is known (promise 5)
+		p.Want(t.nodes.byDelivery.Has(key), "node %s is missing from the deliveries", node)
+		p.Want(!got.Request.IsZero() && got.Request <= t.Granted(), "node %s was delivered to by no request: %v", node,
+			got.Request)
+		p.Want(!got.Answer.IsZero() || r.FinishedMillis == 0, "node %s is %v and its callback has no answer", node, r.State)
+	}
 	p.Want(t.nodes.byStart.Has(r.startKey()), "node %s is missing from the starts", node)
 	for _, key := range r.attributeKeys() {
 		p.Want(t.nodes.byAttribute.Has(key), "node %s is missing from the attribute %q", node, key)
 	}
-}
-
-// checkDelivery verifies a record's callback, and that its answer is known
-// when the introspection has ended (promise 5).
-func checkDelivery(t Txn, p *valid.Problems, r Record) {
-	got, key := r.Delivered, r.deliveryKey()
-	p.Want(key != nil || got == Delivery{}, "node %s has a delivery of no document: %+v", r.Node, got)
-	p.Want(got.Answer.validate() == nil, "node %s has the answer %+v", r.Node, got.Answer)
-	if key == nil {
-		return
-	}
-	p.Want(t.nodes.byDelivery.Has(key), "node %s is missing from the deliveries", r.Node)
-	p.Want(!got.Request.IsZero() && got.Request <= t.Granted(), "node %s was delivered to by no request: %v", r.Node,
-		got.Request)
-	p.Want(!got.Answer.IsZero() || r.FinishedMillis == 0, "node %s is %v and its callback has no answer", r.Node, r.State)
 }
 
 func checkQueue(t Txn, p *valid.Problems) {
@@ -140,5 +133,16 @@ func checkWhitelist(t Txn, p *valid.Problems) {
 		}
 	}
 	p.Want(t.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, t.nodes.booting)
-	t.nodes.whitelist.Check(p, "whitelist", macs+checkInspected(t, p), t.Position.Index)
+	p.Want(t.nodes.inspected.Size() <= MaxNodes, "Ironic inspects %d nodes", t.nodes.inspected.Size())
+	for key, i := range t.nodes.inspected.All() {
+		p.Want(i.Since <= t.Granted(), "Ironic inspects node %s since entry %v, which is to come", i.Node, i.Since)
+		p.Want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
+		p.Invalid(i.validate(), "")
+		macs += len(i.MACs)
+		for _, mac := range i.MACs {
+			p.Want(t.nodes.whitelist.Keeps(mac, byIronic(i.Node)),
+				"node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
+		}
+	}
+	t.nodes.whitelist.Check(p, "whitelist", macs, t.Position.Index)
 }

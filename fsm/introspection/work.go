@@ -111,29 +111,22 @@ func (c Mark) Apply(t Txn) entry.Result {
 	}
 	if c.saves() {
 		rec, _ := t.nodes.records.Get([]byte(claim.Node))
-		if res := t.saveMark(rec, r, c); res.Code != entry.OK {
-			return res
+		switch {
+		case !rec.State.Active() || r.Sequence < rec.Begun:
+			return entry.Refuse(entry.IllegalTransition, "the introspection of node %s that request %v belongs to is over",
+				rec.Node, r.Sequence)
+		case !c.Answer.IsZero() && rec.Delivered.Request != r.Sequence:
+			return entry.Refuse(entry.Refused, "request %v is not the callback that is processed", r.Sequence)
+		case !t.Blobs.Stored(c.Unprocessed):
+			return notStored(c.Unprocessed)
 		}
+		rec = rec.saved(c.Unprocessed, c.Processed)
+		rec.Delivered = rec.Delivered.answered(c.Answer)
+		t.putRecord(rec, c.Processed)
 	}
 	if c.Hook != "" {
 		t.queue.noteHook(r, c.Hook)
 	}
-	return entry.Done()
-}
-
-func (t Txn) saveMark(rec Record, r QueuedRequest, c Mark) entry.Result {
-	switch {
-	case !rec.State.Active() || r.Sequence < rec.Begun:
-		return entry.Refuse(entry.IllegalTransition, "the introspection of node %s that request %v belongs to is over",
-			rec.Node, r.Sequence)
-	case !c.Answer.IsZero() && rec.Delivered.Request != r.Sequence:
-		return entry.Refuse(entry.Refused, "request %v is not the callback that is processed", r.Sequence)
-	case !t.Blobs.Stored(c.Unprocessed):
-		return notStored(c.Unprocessed)
-	}
-	rec = rec.saved(c.Unprocessed, c.Processed)
-	rec.Delivered = rec.Delivered.answered(c.Answer)
-	t.putRecord(rec, c.Processed)
 	return entry.Done()
 }
 
