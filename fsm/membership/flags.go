@@ -107,21 +107,17 @@ func (c Exclude) Apply(t Txn) entry.Result {
 		return res
 	}
 	t.putMemberFlags(old.withExclusion(c.From, c.On, t.Header.WallMillis))
-	t.recordMember(exclusionAction(c), c.Peer)
-	return entry.Done()
-}
-
-// exclusionAction is the action of the event that an Exclude is recorded as.
-func exclusionAction(c Exclude) string {
+	action := eventring.ActionPromoted
 	switch {
 	case c.From == FromLeading && c.On:
-		return eventring.ActionMaintenanceBegan
+		action = eventring.ActionMaintenanceBegan
 	case c.From == FromLeading:
-		return eventring.ActionMaintenanceEnded
+		action = eventring.ActionMaintenanceEnded
 	case c.On:
-		return eventring.ActionDemoted
+		action = eventring.ActionDemoted
 	}
-	return eventring.ActionPromoted
+	t.recordMember(action, c.Peer)
+	return entry.Done()
 }
 
 func (s *Tables) mayExclude(c Exclude) entry.Result {

@@ -30,21 +30,17 @@ func (t Txn) remove(m Member, at fencing.Token) {
 
 func (t Txn) putRemoved(r RemovedPeer) {
 	if t.removed.Size() >= MaxRemoved {
-		t.removed.Drop([]byte(t.oldestRemoval()))
+		// The record with the least token makes room, of several the first ID. A former member's is not forgotten.
+		var oldest string
+		var least fencing.Token
+		for _, old := range t.removed.All() { // at most MaxRemoved
+			if (oldest == "" || old.At < least) && !t.former.Has([]byte(old.ID)) {
+				oldest, least = old.ID, old.At
+			}
+		}
+		t.removed.Drop([]byte(oldest))
 	}
 	t.removed.Put([]byte(r.ID), r)
-}
-
-// oldestRemoval returns the server ID of the record with the least token, of
-// several the first ID. A former member's is not forgotten.
-func (s *Tables) oldestRemoval() (id string) {
-	var least fencing.Token
-	for _, r := range s.removed.All() { // at most MaxRemoved
-		if (id == "" || r.At < least) && !s.former.Has([]byte(r.ID)) {
-			id, least = r.ID, r.At
-		}
-	}
-	return id
 }
 
 // Removed returns the record of a removed peer, by its server ID.
