@@ -225,18 +225,6 @@ func (t Txn) expireRemediation(intent fencing.Token) {
 	}
 }
 
-// roomForRemediation drops those that ended first until one more fits.
-func (t Txn) roomForRemediation() bool {
-	for t.remediations.Size() >= MaxRemediations {
-		key, _, ok := t.ended.First()
-		if !ok {
-			return false
-		}
-		t.expireRemediation(table.TailToken(key))
-	}
-	return true
-}
-
 // HeldByFounding is the reason of the step by which a founding leaves an open
 // remediation to an operator. Nothing is done about it before they release it, unless
 // its machine is well again.

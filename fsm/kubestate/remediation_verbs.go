@@ -56,8 +56,13 @@ func (c BeginRemediation) Apply(t Txn) entry.Result {
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is open", intent, c.Node)
 	case paused:
 		return entry.Refuse(entry.Refused, "failover is %s", pause.told())
-	case !t.roomForRemediation():
-		return entry.Refuse(entry.TableFull, "%d remediations are open, which is the most", MaxRemediations)
+	}
+	for t.remediations.Size() >= MaxRemediations { // those that ended first make room
+		key, _, ok := t.ended.First()
+		if !ok {
+			return entry.Refuse(entry.TableFull, "%d remediations are open, which is the most", MaxRemediations)
+		}
+		t.expireRemediation(table.TailToken(key))
 	}
 	r := Remediation{
 		Intent: t.Token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane,
@@ -108,8 +113,15 @@ func (c StepRemediation) Apply(t Txn) entry.Result {
 	case r.State != c.From:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
 	case !r.May(c.To):
+		past := "" // what decides which states may follow
+		switch {
+		case r.WasOff:
+			past = ": the machine was off"
+		case r.Attempts == 0:
+			past = ": no power-off was announced"
+		}
 		return entry.Refuse(entry.IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent,
-			r.Node, r.State, c.To, r.past())
+			r.Node, r.State, c.To, past)
 	}
 	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device,
 		Reason: c.Reason})
@@ -118,17 +130,6 @@ func (c StepRemediation) Apply(t Txn) entry.Result {
 
 func noRemediation(intent fencing.Token) entry.Result {
 	return entry.Refuse(entry.NotFound, "there is no remediation %v", intent)
-}
-
-// past tells what of the past decides which states may follow.
-func (r Remediation) past() string {
-	switch {
-	case r.WasOff:
-		return ": the machine was off"
-	case r.Attempts == 0:
-		return ": no power-off was announced"
-	}
-	return ""
 }
 
 // storeStep stores a remediation after a step, notes its end, and records the step as an event.
