@@ -171,20 +171,15 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 			"the table of requests is full: %d results wait to be collected; try again later, none is kept for more than %v",
 			MaxRequests, Retention), true
 	}
-	return t.joinClient(kind)
-}
-
-// joinClient gives a request whose client repeats itself the first result. It
-// is kept under the new ID as well: that request has its answer now, also when
-// the first is forgotten.
-func (t *txn) joinClient(kind Kind) (res Result, over bool) {
-	first, known := t.requests.byClient.Get([]byte(t.Header.Client))
-	if t.Header.Client == "" || !known {
+	// A request whose client repeats itself gets the first result. It is kept under the new ID as well:
+	// that request has its answer now, also when the first is forgotten.
+	first, known := t.requests.byClient.Get([]byte(h.Client))
+	if h.Client == "" || !known {
 		return Result{}, false
 	}
 	o, _ := t.requests.byID.Get(first[:])
 	if o.Kind == kind {
-		t.requests.put(outcome{ID: t.Header.Request, Session: t.Header.Session, Kind: kind, Result: o.Result})
+		t.requests.put(outcome{ID: h.Request, Session: h.Session, Kind: kind, Result: o.Result})
 	}
 	return repeat(o, kind), true
 }

@@ -97,12 +97,6 @@ type Times struct {
 	Count       int   `cbor:"4,keyasint"`
 }
 
-// alike reports whether two steps differ in nothing but when and how often.
-func (s Step) alike(o Step) bool {
-	s.Times, s.Bytes = o.Times, o.Bytes
-	return s == o
-}
-
 func (s Step) size() int {
 	return stepBytes + len(s.Peer) + len(s.MAC) + len(s.Server) + len(s.ServerMAC) + len(s.Address) + len(s.Relay) +
 		len(s.File) + len(s.Text)
@@ -151,7 +145,9 @@ func (t *Track) Add(s Step) {
 	t.Steps = slices.Clone(t.Steps)
 	defer t.trim()
 	for i := len(t.Steps) - 1; i >= 0 && t.Steps[i].Kind != Unheard; i-- {
-		if o := &t.Steps[i]; o.alike(s) {
+		o := &t.Steps[i]
+		same := *o // but for when and how often
+		if same.Times, same.Bytes = s.Times, s.Bytes; same == s {
 			o.FirstMillis, o.LastMillis = min(o.FirstMillis, s.FirstMillis), max(o.LastMillis, s.LastMillis)
 			o.Count, o.Bytes = o.Count+s.Count, max(o.Bytes, s.Bytes)
 			return

@@ -217,7 +217,11 @@ func (t Txn) openDoor(topic eventring.Topic, d *Door, what string, next Door, pr
 	next.Since, next.Wall = t.Now(), t.Header.WallMillis
 	next.record(t)
 	*d = next
-	t.recordDoor(topic, opening(topic), next)
+	action := eventring.ActionTaken
+	if topic == eventring.TopicPXE {
+		action = eventring.ActionOpened
+	}
+	t.recordDoor(topic, action, next)
 	return entry.Done()
 }
 
@@ -234,14 +238,6 @@ func (d *Door) record(t Txn) {
 	if t.Version2() {
 		d.Term, d.Index = t.Term, t.Position.Index
 	}
-}
-
-// opening is the action of the event that a door was opened.
-func opening(topic eventring.Topic) string {
-	if topic == eventring.TopicPXE {
-		return eventring.ActionOpened
-	}
-	return eventring.ActionTaken
 }
 
 // shutDoor records that the present leadership opens a door no more.

@@ -147,10 +147,19 @@ func (c Judge) Apply(t Txn) entry.Result {
 		next.Under, next.Since = c.Under, old.Since
 		if old.Document != next.Document {
 			next.Since = t.Now()
-			t.recordChanges(j)
+			if j.Changed > 0 {
+				t.record(j.Node, eventring.ActionChanged, "changes", j.Changes, "count", strconv.Itoa(j.Changed))
+			}
 		}
 		t.replace(old, next)
-		t.recordVerdict(old, next)
+		// An event tells that a machine began or ceased to differ from what was ordered.
+		switch was, is := len(old.Differences) > 0, len(next.Differences) > 0; {
+		case is && !was:
+			t.record(next.Node, eventring.ActionUnexpected, "expectations", strings.Join(next.By, ", "), "differences",
+				strings.Join(next.Differences, "; "), "count", strconv.Itoa(len(next.Differences)))
+		case was && !is:
+			t.record(next.Node, eventring.ActionExpected, "expectations", strings.Join(next.By, ", "))
+		}
 	}
 	return entry.Done()
 }
@@ -177,23 +186,6 @@ func (s *Tables) file(v Verdict) {
 		s.unexpected.Put([]byte(v.Node), table.None{})
 	} else {
 		s.unexpected.Drop([]byte(v.Node))
-	}
-}
-
-func (t Txn) recordChanges(j Judgement) {
-	if j.Changed > 0 {
-		t.record(j.Node, eventring.ActionChanged, "changes", j.Changes, "count", strconv.Itoa(j.Changed))
-	}
-}
-
-// recordVerdict tells that a machine began or ceased to differ from what was ordered.
-func (t Txn) recordVerdict(old, next Verdict) {
-	switch was, is := len(old.Differences) > 0, len(next.Differences) > 0; {
-	case is && !was:
-		t.record(next.Node, eventring.ActionUnexpected, "expectations", strings.Join(next.By, ", "), "differences",
-			strings.Join(next.Differences, "; "), "count", strconv.Itoa(len(next.Differences)))
-	case was && !is:
-		t.record(next.Node, eventring.ActionExpected, "expectations", strings.Join(next.By, ", "))
 	}
 }
 
