@@ -114,7 +114,12 @@ func (c Grant) Apply(t Txn) entry.Result {
 	old, known := t.leases.Get([]byte(c.Name))
 	switch {
 	case !known && t.leases.Size() >= MaxLeases:
-		return t.noRoomForLeases()
+		if !t.Version2() { // in the words of the version that all members have: the text is kept with the result
+			return entry.Refuse(entry.TableFull, "%d leases exist, which is the most; delete one", MaxLeases)
+		}
+		return entry.Refuse(entry.TableFull,
+			"%d leases exist, free ones with them, which is the most; have free ones forgotten: "+
+				"'trivet lease forget NAME', or DELETE /v1/leases/NAME?record=1", MaxLeases)
 	case old.Holder == c.Holder && old.Client != "" && old.Client == t.Header.Client && !old.Void:
 		return entry.Result{Token: old.Token, Value: t.leaseAnswer(old)}
 	case old.Holder != "" && !(old.Holder == c.Holder && c.Takeover):
@@ -135,17 +140,6 @@ func (c Grant) Apply(t Txn) entry.Result {
 		t.recordLease(eventring.ActionGranted, l)
 	}
 	return entry.Result{Value: t.leaseAnswer(l)}
-}
-
-// noRoomForLeases says it in the words of the version that all members have, since the
-// text is kept with the result.
-func (t Txn) noRoomForLeases() entry.Result {
-	if !t.Version2() {
-		return entry.Refuse(entry.TableFull, "%d leases exist, which is the most; delete one", MaxLeases)
-	}
-	return entry.Refuse(entry.TableFull,
-		"%d leases exist, free ones with them, which is the most; have free ones forgotten: "+
-			"'trivet lease forget NAME', or DELETE /v1/leases/NAME?record=1", MaxLeases)
 }
 
 // extendLease stores a lease with a full ttl from now. Its former expiry is

@@ -56,25 +56,21 @@ func (c Steps) Validate() error {
 func (c Steps) Apply(t Txn) entry.Result {
 	out := make([]Stepped, 0, len(c.Steps))
 	for _, s := range c.Steps {
-		out = append(out, t.stepLease(s))
+		l, res, ok := t.ownLease(s.Name, s.Holder, s.Token)
+		switch {
+		case (ok || l.voidOf(s.Holder, s.Token)) && s.Release:
+			t.recordLease(eventring.ActionReleased, l)
+			l, res = t.freeLease(l), entry.Result{}
+		case ok:
+			t.extendLease(&l)
+		case s.Release && res.Code == entry.Expired:
+			res = entry.Result{} // it is over already, also for its former holder
+		}
+		// nothing remains of a free one
+		now := Answer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.Now()))}
+		out = append(out, Stepped{Code: res.Code, Message: res.Message, Lease: now, Entry: t.Token})
 	}
 	return entry.Answer(out)
-}
-
-func (t Txn) stepLease(s Step) Stepped {
-	l, res, ok := t.ownLease(s.Name, s.Holder, s.Token)
-	switch {
-	case (ok || l.voidOf(s.Holder, s.Token)) && s.Release:
-		t.recordLease(eventring.ActionReleased, l)
-		l, res = t.freeLease(l), entry.Result{}
-	case ok:
-		t.extendLease(&l)
-	case s.Release && res.Code == entry.Expired:
-		res = entry.Result{} // it is over already, also for its former holder
-	}
-	// nothing remains of a free one
-	now := Answer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.Now()))}
-	return Stepped{Code: res.Code, Message: res.Message, Lease: now, Entry: t.Token}
 }
 
 // guard is a promise that a write makes: its sender holds this lease, under this
