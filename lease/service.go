@@ -127,7 +127,21 @@ func (s *Service) Acquire(ctx context.Context, a Acquisition) (g Grant, repeated
 		if !inTheWay || left <= 0 || held.Holder == a.Holder {
 			return g, repeated, err
 		}
-		if err := s.awaitEnd(ctx, held, min(left, held.Remaining+lateBy)); err != nil {
+		// It waits until the lease has another holder or none, or for as long as it may last: its end is in
+		// this peer's view only with the next entry. The leader knows first; a follower hears what was
+		// committed a heartbeat of the log later.
+		waiting, cancel := context.WithTimeout(ctx, min(left, held.Remaining+lateBy))
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if s.o.Leader.AwaitEnd(waiting, held.Name, held.Token) == nil {
+				cancel() // an error tells nothing: this peer's own log will
+			}
+		})
+		_, err = s.o.Log.Wait(waiting, grantEnded(held.Name, held.Token))
+		told := waiting.Err() != nil && ctx.Err() == nil // by the leader, or the time was over
+		cancel()
+		asking.Wait()
+		if err != nil && !told {
 			return g, false, err
 		}
 	}
@@ -160,48 +174,21 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 		return Grant{}, false, err
 	}
 	kept := said.Remaining < a.TTL // the lease knows the request longer than the table of requests does
-	if res.Repeated || kept {
-		g, err := s.remainingGrant(ctx, a, said.Token)
-		return g, kept || !res.Retried, err
+	if !res.Repeated && !kept {
+		return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining,
+			Metadata: a.Metadata}, false, nil
 	}
-	return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining,
-		Metadata: a.Metadata}, false, nil
-}
-
-// remainingGrant reads what is left of a grant that was made before: the answer that is
-// remembered tells what was left then.
-func (s *Service) remainingGrant(ctx context.Context, a Acquisition, token fencing.Token) (Grant, error) {
+	// What is left of the grant now is read: the answer that is remembered tells what was left then.
 	v, err := s.view(ctx, Linearizable)
 	if err != nil {
-		return Grant{}, err
+		return Grant{}, false, err
 	}
 	l, _ := v.Lease(a.Name)
-	if l.Holder != a.Holder || l.Token != token {
-		return Grant{}, &fsm.Error{Code: fsm.Expired,
-			Message: fmt.Sprintf("lease %s was granted to this request under token %v, and is over", a.Name, token)}
+	if l.Holder != a.Holder || l.Token != said.Token {
+		return Grant{}, false, &fsm.Error{Code: fsm.Expired,
+			Message: fmt.Sprintf("lease %s was granted to this request under token %v, and is over", a.Name, said.Token)}
 	}
-	return grantOf(l, v.Now()), nil
-}
-
-// awaitEnd waits until a lease has another holder or none, or for as long as it may
-// last: its end is in this peer's view only with the next entry. The leader knows
-// first; a follower hears what was committed a heartbeat of the log later.
-func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, limit)
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		if s.o.Leader.AwaitEnd(waiting, held.Name, held.Token) == nil {
-			cancel() // an error tells nothing: this peer's own log will
-		}
-	})
-	_, err := s.o.Log.Wait(waiting, grantEnded(held.Name, held.Token))
-	told := waiting.Err() != nil && ctx.Err() == nil
-	cancel()
-	asking.Wait()
-	if told {
-		return nil // by the leader, or the time was over: not the caller's timeout
-	}
-	return err
+	return grantOf(l, v.Now()), kept || !res.Retried, nil
 }
 
 // Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
