@@ -100,30 +100,22 @@ func New(o Options) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, text := range o.Servers {
-		server, err := serverURL(text)
-		if err != nil {
-			return nil, err
+		u, err := url.Parse(strings.TrimSpace(text))
+		switch {
+		case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
+			return nil, fmt.Errorf("server %q: write a URL, as http://HOST:5050", text)
+		case u.User != nil:
+			return nil, fmt.Errorf("server %q: a password in a URL shows in logs and lists of processes: give it apart",
+				u.Redacted())
+		case u.RawQuery != "", u.Fragment != "":
+			return nil, fmt.Errorf("server %q: leave out what follows the path", text)
 		}
-		c.servers = append(c.servers, server)
+		c.servers = append(c.servers, u)
 	}
 	if len(c.servers) == 0 {
 		return nil, errors.New("no server is named")
 	}
 	return &Client{endpoints: c}, nil
-}
-
-func serverURL(text string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimSpace(text))
-	switch {
-	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("server %q: write a URL, as http://HOST:5050", text)
-	case u.User != nil:
-		return nil, fmt.Errorf("server %q: a password in a URL shows in logs and lists of processes: give it apart",
-			u.Redacted())
-	case u.RawQuery != "", u.Fragment != "":
-		return nil, fmt.Errorf("server %q: leave out what follows the path", text)
-	}
-	return u, nil
 }
 
 func newTransport(trust *tls.Config) *http.Transport {

@@ -163,8 +163,11 @@ func wished(err error) time.Duration {
 // serve just now, and of a proxy before it, are a *Miss.
 func refused(server *url.URL, about string, resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status),
-		RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate"),
-		RequestID: resp.Header.Get("X-Request-Id"), About: about}
+		Challenge: resp.Header.Get("WWW-Authenticate"), RequestID: resp.Header.Get("X-Request-Id"), About: about}
+	// Where it is a date, or nothing, the usual pause will do.
+	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	if sent := resp.Request; sent != nil {
 		e.Login = sent.Header.Get("Authorization") != "" || sent.Header.Get(tokenHeader) != ""
 	}
@@ -184,12 +187,4 @@ func refused(server *url.URL, about string, resp *http.Response) error {
 		return &Miss{Server: server.String(), Err: e, Arrived: true}
 	}
 	return e
-}
-
-func retryAfter(resp *http.Response) time.Duration {
-	seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16)
-	if err != nil {
-		return 0 // a date, or nothing: the usual pause will do
-	}
-	return time.Duration(seconds) * time.Second
 }

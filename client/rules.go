@@ -47,9 +47,20 @@ func isRule(r Rule) bool { return r.UUID != "" && r.Actions != nil }
 // it; where the answer about a rule with a UUID was lost, the refusal 409 may
 // mean the rule that this call made.
 func (c *Client) CreateRule(ctx context.Context, rule any) (Rule, error) {
-	body, minted, err := withUUID(rule)
+	body, err := json.Marshal(rule)
 	if err != nil {
 		return Rule{}, fmt.Errorf("encode the rule: %w", err)
+	}
+	minted := ""
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) == nil && fields != nil { // what is no object the server refuses
+		if given, has := fields["uuid"]; !has || string(given) == "null" {
+			minted = uuid.NewString()
+			fields["uuid"] = json.RawMessage(`"` + minted + `"`)
+			if body, err = json.Marshal(fields); err != nil {
+				return Rule{}, fmt.Errorf("encode the rule: %w", err)
+			}
+		}
 	}
 	r := acting(http.MethodPost, "rules")
 	r.body, r.once = body, false // the UUID makes it one
@@ -58,26 +69,6 @@ func (c *Client) CreateRule(ctx context.Context, rule any) (Rule, error) {
 		return c.Rule(ctx, minted) // an answer was lost
 	}
 	return made, err
-}
-
-// withUUID encodes a rule and gives it a UUID if it has none. What is no object
-// stays as it is, for the server to refuse.
-func withUUID(rule any) (body []byte, minted string, err error) {
-	body, err = json.Marshal(rule)
-	if err != nil {
-		return nil, "", err
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, "", nil
-	}
-	if given, has := fields["uuid"]; has && string(given) != "null" {
-		return body, "", nil
-	}
-	minted = uuid.NewString()
-	fields["uuid"] = json.RawMessage(`"` + minted + `"`)
-	body, err = json.Marshal(fields)
-	return body, minted, err
 }
 
 // DeleteRule deletes one rule.

@@ -169,7 +169,7 @@ func (c *Client) wait(ctx context.Context) time.Duration {
 	return max(0, most.Truncate(time.Millisecond))
 }
 
-// acquire asks for a grant until there is a definite answer.
+// acquire asks for a grant until there is a definite answer, and makes a lease of it.
 func (c *Client) acquire(ctx context.Context, wait time.Duration) (*Held, error) {
 	request := api.LeaseRequest{Holder: c.o.Holder, TTL: c.o.TTL, Metadata: c.o.Metadata, Takeover: c.o.Takeover,
 		Wait: wait, Request: uuid.NewString()}
@@ -182,7 +182,22 @@ func (c *Client) acquire(ctx context.Context, wait time.Duration) (*Held, error)
 	// Whichever try was answered, the first may have been granted; what is left of it then
 	// is told in cluster time, which may lag.
 	g.sent = began
-	return c.newHeld(ctx, g)
+	number, err := strconv.ParseUint(g.lease.Token, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("token %q: the server gives no decimal number: %w", g.lease.Token, err)
+	}
+	h := &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}
+	// One whose answer was long on its way, as after a wait for another, is renewed first: its time counts
+	// from before it was asked for.
+	for c.o.Now() >= h.due() {
+		g, err := c.insist(ctx, 0, again, c.renewal(h.token))
+		if err != nil {
+			return nil, err
+		}
+		h.deadline = c.deadline(g)
+	}
+	h.start()
+	return h, nil
 }
 
 // insist asks until there is an answer after which it may not ask again.
@@ -195,25 +210,6 @@ func (c *Client) insist(
 		return again(err), err
 	})
 	return g, err
-}
-
-// newHeld makes a lease of a grant. One whose answer was long on its way, as after a
-// wait for another, is renewed first: its time counts from before it was asked for.
-func (c *Client) newHeld(ctx context.Context, g granted) (*Held, error) {
-	number, err := strconv.ParseUint(g.lease.Token, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("token %q: the server gives no decimal number: %w", g.lease.Token, err)
-	}
-	h := &Held{client: c, token: g.lease.Token, number: number, quiet: make(chan struct{}), deadline: c.deadline(g)}
-	for c.o.Now() >= h.due() {
-		g, err := c.insist(ctx, 0, again, c.renewal(h.token))
-		if err != nil {
-			return nil, err
-		}
-		h.deadline = c.deadline(g)
-	}
-	h.start()
-	return h, nil
 }
 
 // deadline is when a grant counts as over here.
