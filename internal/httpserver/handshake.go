@@ -2,7 +2,6 @@ package httpserver
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -15,18 +14,6 @@ import (
 // would wait for the keys and the signatures of all connections that begin together, of
 // 500 for 0.2 s on two processors.
 var handshakes = admission.Places{AtOnce: 2, Share: 1, Waiting: 1024, Wait: 10 * time.Second, Refusal: time.Second}
-
-// inTurn returns conf for connections of the type shaking.
-func inTurn(conf *tls.Config) *tls.Config {
-	conf = conf.Clone()
-	conf.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if c, ok := hello.Conn.(*shaking); ok {
-			return nil, c.enter(hello.Context()) // nil is conf itself
-		}
-		return nil, nil
-	}
-	return conf
-}
 
 // shaking is a connection below TLS. It has a place in its server's line from the time when
 // the client's first message is whole until the first answer, which needs the keys and the

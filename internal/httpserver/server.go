@@ -114,7 +114,13 @@ func (s *Server) Serve(ln net.Listener) error { return s.http.Serve(s.bound(ln))
 func (s *Server) bound(ln net.Listener) *listener {
 	conf := s.o.TLS
 	if conf != nil {
-		conf = inTurn(conf)
+		conf = conf.Clone()
+		conf.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if c, ok := hello.Conn.(*shaking); ok {
+				return nil, c.enter(hello.Context()) // nil is conf itself
+			}
+			return nil, nil
+		}
 		conf.NextProtos = []string{"http/1.1"}
 	}
 	return &listener{

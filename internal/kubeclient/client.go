@@ -43,7 +43,17 @@ func Config(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	harden(conf)
+	conf.UserAgent = "trivet"
+	conf.ContentType = runtime.ContentTypeProtobuf // a third of the work of JSON
+	conf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	conf.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestsAtOnce)
+	conf.WarningHandlerWithContext = rest.NoWarnings{}
+	conf.Dial = dialer().DialContext
+	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	if conf.ExecProvider != nil {
+		conf.ExecProvider.StdinUnavailable = true
+		conf.ExecProvider.StdinUnavailableMessage = "a daemon has no terminal"
+	}
 	return conf, nil
 }
 
@@ -125,7 +135,10 @@ func load(path string) (*rest.Config, error) {
 	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: path} // and nothing from the environment
 	file, err := rules.Load()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", withoutQuotes(err))
+		if _, ok := errors.AsType[*fs.PathError](err); !ok { // it may repeat what the file says
+			err = errors.New(quotes.ReplaceAllLiteralString(err.Error(), "(not shown)"))
+		}
+		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	conf, err := clientcmd.NewNonInteractiveClientConfig(*file, file.CurrentContext, &clientcmd.ConfigOverrides{},
 		nil).ClientConfig()
@@ -157,27 +170,3 @@ func Files(kubeconfig string) []string {
 // quotes are what parsers of YAML repeat of a file: the word behind a *, which may be
 // a token, or a value that is not of its tag.
 var quotes = regexp.MustCompile("'[^']*'|`[^`]*`")
-
-// withoutQuotes returns the error of reading a kubeconfig without what it repeats of
-// the file.
-func withoutQuotes(err error) error {
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return err
-	}
-	return errors.New(quotes.ReplaceAllLiteralString(err.Error(), "(not shown)"))
-}
-
-// harden puts our bounds into conf.
-func harden(conf *rest.Config) {
-	conf.UserAgent = "trivet"
-	conf.ContentType = runtime.ContentTypeProtobuf // a third of the work of JSON
-	conf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	conf.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestsAtOnce)
-	conf.WarningHandlerWithContext = rest.NoWarnings{}
-	conf.Dial = dialer().DialContext
-	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-	if conf.ExecProvider != nil {
-		conf.ExecProvider.StdinUnavailable = true
-		conf.ExecProvider.StdinUnavailableMessage = "a daemon has no terminal"
-	}
-}

@@ -128,7 +128,8 @@ func (r *Ring) position(n uint64) string { return r.name + "-" + strconv.FormatU
 // LineOf is what a handler formatted of a record that was logged with ctx, by a logger that was made
 // with the keys of a request, or of none.
 func LineOf(ctx context.Context, made Request, r slog.Record, text []byte) Line {
-	request := RequestOf(ctx).or(made)
+	known := RequestOf(ctx)
+	request := Request{cmp.Or(known.ID, made.ID), cmp.Or(known.Global, made.Global)}
 	r.Attrs(func(a slog.Attr) bool {
 		request = request.Or(a)
 		return true
@@ -147,8 +148,4 @@ func (r Request) Or(keys ...slog.Attr) Request {
 		}
 	}
 	return r
-}
-
-func (r Request) or(other Request) Request {
-	return Request{cmp.Or(r.ID, other.ID), cmp.Or(r.Global, other.Global)}
 }
