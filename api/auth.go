@@ -293,17 +293,31 @@ func (b *BasicAuth) readChanged(since int64) (take func()) {
 	return func() { b.takeRead(since, fresh) }
 }
 
-// takeRead notes that the file has these users.
+// takeRead notes that the file has these users, and puts them in force.
 func (b *BasicAuth) takeRead(since int64, fresh *users) {
 	b.unread.Store(nil)
 	b.lastRead.Store(since)
-	if fresh == b.users.Load() {
+	before := b.users.Load()
+	if fresh == before {
 		return
 	}
-	b.takeUsers(fresh)
-	if len(fresh.wrong) > 0 {
-		b.nextLook.Store(since + int64(lookAgain))
+	for name, now := range fresh.byName { // what is remembered of one stays for as long as the hash does
+		if was := before.byName[name]; was != nil && bytes.Equal(was.hash, now.hash) {
+			now.verified.Store(was.verified.Load())
+		}
 	}
+	if len(fresh.byName) == 0 { // a failed login still takes its time
+		fresh.cost, fresh.dearest = before.cost, before.dearest
+	}
+	b.users.Store(fresh)
+	b.missReaders(fresh)
+	if err := errors.Join(fresh.wrong...); err != nil {
+		b.logger.Error("file of users is damaged; only its good lines count", "file", b.path, "count", len(fresh.byName),
+			"err", err)
+		b.nextLook.Store(since + int64(lookAgain))
+		return
+	}
+	b.logger.Info("users reloaded", "file", b.path, "count", len(fresh.byName))
 }
 
 // outlive ends the users of a file that cannot be read, when it could not be for keepUsers.
@@ -317,28 +331,6 @@ func (b *BasicAuth) outlive(since int64, err error) {
 	}
 	b.users.Store(&users{cost: before.cost, dearest: before.dearest})
 	b.logger.Error("refusing all users: their file could not be read for 10 minutes", "file", b.path, "err", err)
-}
-
-// takeUsers puts the users of a file in force. What is remembered of one stays for as long as
-// the hash does.
-func (b *BasicAuth) takeUsers(fresh *users) {
-	before := b.users.Load()
-	for name, now := range fresh.byName {
-		if was := before.byName[name]; was != nil && bytes.Equal(was.hash, now.hash) {
-			now.verified.Store(was.verified.Load())
-		}
-	}
-	if len(fresh.byName) == 0 { // a failed login still takes its time
-		fresh.cost, fresh.dearest = before.cost, before.dearest
-	}
-	b.users.Store(fresh)
-	b.missReaders(fresh)
-	if err := errors.Join(fresh.wrong...); err != nil {
-		b.logger.Error("file of users is damaged; only its good lines count", "file", b.path, "count", len(fresh.byName),
-			"err", err)
-		return
-	}
-	b.logger.Info("users reloaded", "file", b.path, "count", len(fresh.byName))
 }
 
 // Fault is what is wrong with the file, as of the last look, and whom that keeps out; nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -81,12 +80,23 @@ func (h handlers) nodeResources() (all []resource) {
 }
 
 func (h handlers) nodes(ctx context.Context, c echo.Context) (any, error) {
-	switch only, err := onlyNodes(query(c)); {
-	case err != nil:
-		return nil, err
-	case only == "unexpected":
+	q, only := query(c), "" // ?unexpected= or ?stopped=; "" is all
+	for _, name := range []string{"unexpected", "stopped"} {
+		switch value := q.Get(name); value {
+		case "true":
+			if only != "" {
+				return nil, refuse(http.StatusBadRequest, "ask for unexpected or for stopped nodes, not for both at once")
+			}
+			only = name
+		case "", "false":
+		default:
+			return nil, refuse(http.StatusBadRequest, "%s is true or false, not %q", name, value)
+		}
+	}
+	switch only {
+	case "unexpected":
 		return h.unexpected(ctx, c)
-	case only == "stopped":
+	case "stopped":
 		return h.stopped(ctx, c)
 	}
 	all, err := h.Names.All(ctx)
@@ -349,23 +359,6 @@ func (h handlers) stopped(ctx context.Context, c echo.Context) (any, error) {
 		}
 	}
 	return map[string]any{"nodes": list}, nil
-}
-
-// onlyNodes reads which nodes are asked for: ?unexpected= or ?stopped=; "" is all.
-func onlyNodes(q url.Values) (only string, err error) {
-	for _, name := range []string{"unexpected", "stopped"} {
-		switch value := q.Get(name); value {
-		case "true":
-			if only != "" {
-				return "", refuse(http.StatusBadRequest, "ask for unexpected or for stopped nodes, not for both at once")
-			}
-			only = name
-		case "", "false":
-		default:
-			return "", refuse(http.StatusBadRequest, "%s is true or false, not %q", name, value)
-		}
-	}
-	return only, nil
 }
 
 // NodeWaits tells what a node waits for. ref is a UUID or name.

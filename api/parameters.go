@@ -56,32 +56,37 @@ func manageBoot(q url.Values) (bool, error) {
 // parsePage reads the parameters of a list (docs/contract.md#states). Unknown ones are
 // ignored.
 func parsePage(q url.Values, maxLimit int) (accept.Page, error) {
-	marker, err := parseMarker(q)
-	if err != nil {
-		return accept.Page{}, err
+	var page accept.Page
+	if q.Has("marker") {
+		marker := strings.ReplaceAll(q.Get("marker"), "-", "")
+		id, err := uuid.Parse(marker)
+		if err != nil || len(marker) != 32 { // digits; no UUID of a node has the other forms that Parse knows
+			return page, refuse(http.StatusBadRequest, badRequest+"Marker not UUID-like")
+		}
+		page.Marker = id.String()
 	}
-	limit, err := parseLimit(q, maxLimit)
-	if err != nil {
-		return accept.Page{}, err
+	var err error
+	if page.Limit, err = parseLimit(q, maxLimit); err != nil || !q.Has("state") {
+		return page, err
 	}
-	states, err := parseStates(q)
-	return accept.Page{Limit: limit, Marker: marker, States: states}, err
+	var wrong []string
+	for name := range strings.SplitSeq(q.Get("state"), ",") {
+		state, ok := introspection.ParseNodeState(name)
+		switch {
+		case !ok:
+			wrong = append(wrong, name)
+		case !slices.Contains(page.States, state): // a state is kept once
+			page.States = append(page.States, state)
+		}
+	}
+	if wrong != nil {
+		return page, refuse(http.StatusBadRequest, badRequest+`State(s) "%s" are not valid`, strings.Join(wrong, ", "))
+	}
+	return page, nil
 }
 
 // badRequest is how the original begins its words on a list's parameters.
 const badRequest = "Bad request: "
-
-func parseMarker(q url.Values) (string, error) {
-	if !q.Has("marker") {
-		return "", nil
-	}
-	marker := strings.ReplaceAll(q.Get("marker"), "-", "")
-	id, err := uuid.Parse(marker)
-	if err != nil || len(marker) != 32 { // digits; no UUID of a node has the other forms that Parse knows
-		return "", refuse(http.StatusBadRequest, badRequest+"Marker not UUID-like")
-	}
-	return id.String(), nil
-}
 
 func parseLimit(q url.Values, most int) (int, error) {
 	if !q.Has("limit") {
@@ -134,26 +139,4 @@ func pythonString(s string) string {
 	}
 	inner := strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 	return "'" + strings.ReplaceAll(inner, "'", `\'`) + "'"
-}
-
-// parseStates reads a comma list; a state is kept once.
-func parseStates(q url.Values) ([]introspection.NodeState, error) {
-	if !q.Has("state") {
-		return nil, nil
-	}
-	var states []introspection.NodeState
-	var wrong []string
-	for name := range strings.SplitSeq(q.Get("state"), ",") {
-		state, ok := introspection.ParseNodeState(name)
-		switch {
-		case !ok:
-			wrong = append(wrong, name)
-		case !slices.Contains(states, state):
-			states = append(states, state)
-		}
-	}
-	if wrong != nil {
-		return nil, refuse(http.StatusBadRequest, badRequest+`State(s) "%s" are not valid`, strings.Join(wrong, ", "))
-	}
-	return states, nil
 }

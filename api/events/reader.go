@@ -53,35 +53,30 @@ func Position(v fsm.View, after string) (eventring.ID, error) {
 	switch {
 	case after == FromNow:
 		return v.Events().Last(), nil
-	case !strings.Contains(after, "-"):
-		index, err := strconv.ParseUint(after, 10, 64)
-		if err != nil {
-			return eventring.ID{}, fmt.Errorf("position %q is neither an event ID nor an index", after)
-		}
-		if index == 0 {
-			return eventring.ID{}, nil
-		}
-		return atIndex(v, index), nil
+	case strings.Contains(after, "-"):
+		return eventring.ParseID(after)
 	}
-	return eventring.ParseID(after)
-}
-
-// atIndex returns the position after a log entry: that of the newest event up to it,
-// which a founding may have left in an earlier incarnation.
-func atIndex(v fsm.View, index uint64) eventring.ID {
+	index, err := strconv.ParseUint(after, 10, 64)
+	if err != nil {
+		return eventring.ID{}, fmt.Errorf("position %q is neither an event ID nor an index", after)
+	}
+	if index == 0 {
+		return eventring.ID{}, nil
+	}
 	end := eventring.ID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}
 	if end.Compare(v.Events().Last()) >= 0 {
-		return end
+		return end, nil
 	}
+	// It is that of the newest event up to the entry, which a founding may have left in an earlier incarnation.
 	for e := range v.Events().Newest() {
 		if e.ID().Index <= index {
-			return e.ID()
+			return e.ID(), nil
 		}
 	}
 	if forgotten := v.Events().Forgotten(); forgotten.Index <= index {
-		return forgotten
+		return forgotten, nil
 	}
-	return eventring.ID{Index: index} // before all that is kept
+	return eventring.ID{Index: index}, nil // before all that is kept
 }
 
 // Open begins to read after a position. The caller closes the reader. Its errors are

@@ -99,7 +99,8 @@ func (d duty) serve(ctx context.Context, a leader.Authority, receivers []*Receiv
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	n := newNotes(d.log, names, d.failing)
+	n := &notes{log: d.log, failing: d.failing, names: names, wake: make(chan struct{}, 1),
+		waiting: make(map[string]deliveries.Progress), written: make(chan struct{})}
 	work.Go(func() { n.run(ctx, a) })
 	for _, r := range receivers {
 		c := courier{duty: d, receiver: r, notes: n, authority: a}

@@ -36,11 +36,6 @@ type notes struct {
 	written chan struct{} // closed, and replaced, with each note that was written
 }
 
-func newNotes(log Log, names []string, failing *slog.Logger) *notes {
-	return &notes{log: log, failing: failing, names: names, wake: make(chan struct{}, 1),
-		waiting: make(map[string]deliveries.Progress), written: make(chan struct{})}
-}
-
 // put has progress written with the next note, and at once if it is urgent.
 func (n *notes) put(p deliveries.Progress, urgent bool) {
 	n.mu.Lock()
