@@ -69,8 +69,20 @@ func checkRecord(t Txn, p *valid.Problems, r Record) {
 }
 
 func checkQueue(t Txn, p *valid.Problems) {
-	checkClaims(t, p)
 	q := t.queue
+	for key, c := range q.claims.All() {
+		p.Want(string(key) == string(table.TokenKey(c.Request)) && c.Token <= t.Granted(),
+			"claim %v of request %v is filed under %x", c.Token, c.Request, key)
+		of, _ := q.claimOf.Get([]byte(c.Node))
+		p.Want(of == c.Request, "node %s is claimed for %v and %v", c.Node, c.Request, of)
+		server, live := t.Peers.PeerOf(c.Session)
+		p.Want(live && server == c.Peer, "claim %v of %s lives in session %v of %s", c.Token, c.Peer, c.Session, server)
+		r, ok := q.requests.Get(table.TokenKey(c.Request))
+		p.Want(ok && r.Claim == c.Token && r.Node == c.Node && slices.Contains(r.Peers, c.Peer),
+			"claim %v holds request %v, which says %v", c.Token, c.Request, r.Claim)
+		p.Want(q.head(c.Node) == c.Request, "claim %v holds %v, not the first request of its node", c.Token, c.Request)
+	}
+	p.Want(q.claimOf.Size() == q.claims.Size(), "%d claims, %d of nodes", q.claims.Size(), q.claimOf.Size())
 	ready, bytes := 0, 0
 	for key, r := range q.requests.All() {
 		p.Want(string(key) == string(table.TokenKey(r.Sequence)), "request %v is filed under %x", r.Sequence, key)
@@ -96,23 +108,6 @@ func checkQueue(t Txn, p *valid.Problems) {
 	p.Want(q.requests.Size() <= MaxQueue, "%d requests are queued", q.requests.Size())
 	p.Want(q.byNode.Size() == q.requests.Size(), "%d requests, %d of nodes", q.requests.Size(), q.byNode.Size())
 	p.Want(q.ready.Size() == ready, "%d requests are ready, %d in the index", ready, q.ready.Size())
-}
-
-func checkClaims(t Txn, p *valid.Problems) {
-	q := t.queue
-	for key, c := range q.claims.All() {
-		p.Want(string(key) == string(table.TokenKey(c.Request)) && c.Token <= t.Granted(),
-			"claim %v of request %v is filed under %x", c.Token, c.Request, key)
-		of, _ := q.claimOf.Get([]byte(c.Node))
-		p.Want(of == c.Request, "node %s is claimed for %v and %v", c.Node, c.Request, of)
-		server, live := t.Peers.PeerOf(c.Session)
-		p.Want(live && server == c.Peer, "claim %v of %s lives in session %v of %s", c.Token, c.Peer, c.Session, server)
-		r, ok := q.requests.Get(table.TokenKey(c.Request))
-		p.Want(ok && r.Claim == c.Token && r.Node == c.Node && slices.Contains(r.Peers, c.Peer),
-			"claim %v holds request %v, which says %v", c.Token, c.Request, r.Claim)
-		p.Want(q.head(c.Node) == c.Request, "claim %v holds %v, not the first request of its node", c.Token, c.Request)
-	}
-	p.Want(q.claimOf.Size() == q.claims.Size(), "%d claims, %d of nodes", q.claims.Size(), q.claimOf.Size())
 }
 
 // checkWhitelist compares the whitelist with the records, their ports and what Ironic inspects.
