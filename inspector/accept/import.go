@@ -59,7 +59,15 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 	}
 	did, err := v.Imports(command)
 	if err == nil && !check && did != (introspection.Imported{}) {
-		err = importParts(ctx, s.o.Do, command)
+		parts := []introspection.ImportRecord{command}
+		if len(command.Unprocessed.Data)+len(command.Processed.Data) > blobs.MaxBlob { // too much for one entry
+			first, second := command, command
+			first.Processed, second.Unprocessed = blobs.Packed{}, blobs.Packed{}
+			parts = []introspection.ImportRecord{first, second}
+		}
+		for i := 0; i < len(parts) && err == nil; i++ {
+			_, err = inspector.Commit(ctx, s.o.Do, parts[i])
+		}
 	}
 	if refused, ok := errors.AsType[*fsm.Error](err); ok && refused.Code == fsm.Conflict {
 		out.Kept = refused.Message
@@ -67,23 +75,6 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 	}
 	out.Created, out.Documents = did.Created, did.Documents
 	return out, err
-}
-
-// importParts commits a record, in two entries if its documents do not fit into
-// one.
-func importParts(ctx context.Context, do inspector.Doer, c introspection.ImportRecord) error {
-	parts := []introspection.ImportRecord{c}
-	if len(c.Unprocessed.Data)+len(c.Processed.Data) > blobs.MaxBlob {
-		first, second := c, c
-		first.Processed, second.Unprocessed = blobs.Packed{}, blobs.Packed{}
-		parts = []introspection.ImportRecord{first, second}
-	}
-	for _, part := range parts {
-		if _, err := inspector.Commit(ctx, do, part); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // foreign makes the command of a record, with its documents packed as this
