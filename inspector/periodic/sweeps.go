@@ -108,8 +108,20 @@ const maxNodesAsked = 100
 func (s *Sweeps) endOvertaken(ctx context.Context, a leader.Authority) error {
 	v := s.Log.View()
 	permitted := s.Live.Config().Processing.PermitActiveIntrospection
+	var waiting []string
+	for rec := range v.Records() {
+		if rec.State == introspection.NodeWaiting {
+			waiting = append(waiting, rec.Node)
+		}
+	}
+	slices.Sort(waiting)
+	next, found := slices.BinarySearch(waiting, s.asked) // this round's come after the one that was asked about last
+	if found {
+		next++
+	}
+	waiting = append(waiting[next:], waiting[:next]...)
 	var failed []error
-	for _, node := range s.nextWaiting(v) {
+	for _, node := range waiting[:min(len(waiting), maxNodesAsked)] {
 		s.asked = node
 		n, err := s.Ironic.Node(ctx, node)
 		switch {
@@ -129,23 +141,6 @@ func (s *Sweeps) endOvertaken(ctx context.Context, a leader.Authority) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// nextWaiting returns the nodes that wait for their machines to boot and are asked about in this
-// round: those after the one that was asked about last, in order.
-func (s *Sweeps) nextWaiting(v fsm.View) (nodes []string) {
-	for rec := range v.Records() {
-		if rec.State == introspection.NodeWaiting {
-			nodes = append(nodes, rec.Node)
-		}
-	}
-	slices.Sort(nodes)
-	next, found := slices.BinarySearch(nodes, s.asked)
-	if found {
-		next++
-	}
-	nodes = append(nodes[next:], nodes[:next]...)
-	return nodes[:min(len(nodes), maxNodesAsked)]
 }
 
 // Duties returns the sweeps as duties.
