@@ -11,9 +11,6 @@ import (
 // newest pull of Ironic's ports; "" if there is none or more than one.
 func (m Machine) PortOwner(v fsm.View) (node string) { return owner(m.telling(), v.NodesByPort) }
 
-// HasPort reports whether Ironic had a port with one of the machine's MACs at its newest pull, of any node.
-func (m Machine) HasPort(v fsm.View) bool { return m.hasPort(v.NodesByPort) }
-
 // NodeAt returns the node that has a MAC, in lower case: by Ironic's ports, or
 // by its introspection; "" if none or several do.
 func NodeAt(v fsm.View, mac string) string {

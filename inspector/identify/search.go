@@ -229,7 +229,7 @@ func (s Search) Sought(ctx context.Context, m Machine) (found Sought, err error)
 	if err != nil {
 		return found, err
 	}
-	found.Node, found.Port = owner(m.telling(), ports.nodes), m.hasPort(ports.nodes)
+	found.Node, found.Port = owner(m.telling(), ports.nodes), m.HasPort(ports.nodes)
 	if found.Port || len(m.BMC) == 0 {
 		return found, nil
 	}
@@ -262,8 +262,9 @@ func (s Search) Sought(ctx context.Context, m Machine) (found Sought, err error)
 // a chassis have. Their number is Ironic's, and not the caller's.
 const maxAtBMC = 16
 
-// hasPort reports whether any node has a port with one of the machine's MACs.
-func (m Machine) hasPort(nodes func(mac string) []string) bool {
+// HasPort reports whether any node has a port with one of the machine's MACs. nodes finds those of a MAC in
+// Ironic's lists, or in a View as of the newest pull.
+func (m Machine) HasPort(nodes func(mac string) []string) bool {
 	for _, mac := range m.MACs {
 		if len(nodes(mac)) > 0 {
 			return true

@@ -117,7 +117,7 @@ func senderOf(ctx context.Context, s identify.Search, v fsm.View, r relays.Relay
 		return o // Ironic says what is wrong with it
 	}
 	o.machine, _ = identify.OfInband(parsed) // as when it came; the zero Machine has no owner
-	o.node, o.known = o.machine.PortOwner(v), o.machine.HasPort(v)
+	o.node, o.known = o.machine.PortOwner(v), o.machine.HasPort(v.NodesByPort)
 	if o.known || !r.Open && !r.Doubt && r.After.IsZero() {
 		return o
 	}
