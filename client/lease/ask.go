@@ -46,8 +46,13 @@ func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (grant
 		case <-next.C:
 			server := (first + asked) % n
 			go func() {
+				asking, cancel := context.WithTimeout(ctx, wait+try(c.o.TTL))
+				defer cancel()
+				r := reply{server: server}
+				r.sent = c.o.Now()
+				r.lease, r.err = q(asking, c.servers[server])
 				select {
-				case replies <- c.askServer(ctx, server, wait, q):
+				case replies <- r:
 				case <-done:
 				}
 			}()
@@ -68,16 +73,6 @@ func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (grant
 			}
 		}
 	}
-}
-
-// askServer asks one server, for as long as a try may take.
-func (c *Client) askServer(ctx context.Context, server int, wait time.Duration, q question) reply {
-	ctx, cancel := context.WithTimeout(ctx, wait+try(c.o.TTL))
-	defer cancel()
-	r := reply{server: server}
-	r.sent = c.o.Now()
-	r.lease, r.err = q(ctx, c.servers[server])
-	return r
 }
 
 // renewal asks for the whole ttl again.
