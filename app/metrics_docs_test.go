@@ -159,8 +159,8 @@ func registered(t *testing.T, r *prometheus.Registry, families []*dto.MetricFami
 		}
 		if strings.HasPrefix(name, "trivet_") {
 			labels := labelNames(parts[3], parts[4])
-			out[name] = fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", name, kindOf(t, name, gathered[name]),
-				labelCell(labels, gathered[name]), unitOf(name), whoHas(help), help)
+			out[name] = fmt.Sprintf("| `%s` | %s | %s | %s |", name, kindOf(t, name, gathered[name]),
+				labelCell(labels, gathered[name]), help)
 		}
 	}
 	return out
@@ -212,25 +212,4 @@ func labelCell(names []string, f *dto.MetricFamily) string {
 		cells = append(cells, cell)
 	}
 	return strings.Join(cells, "; ")
-}
-
-// unitOf reads the unit off the name, where Prometheus wants it.
-func unitOf(name string) string {
-	switch {
-	case strings.HasSuffix(name, "_timestamp_seconds"):
-		return "seconds since 1970"
-	case strings.HasSuffix(name, "_seconds"):
-		return "seconds"
-	case strings.HasSuffix(name, "_bytes"):
-		return "bytes"
-	}
-	return ""
-}
-
-// whoHas reads off the text who shows a figure.
-func whoHas(help string) string {
-	if strings.Contains(help, "leader has it") || strings.Contains(help, "leader, which alone has it") {
-		return "the leader"
-	}
-	return "every peer"
 }

@@ -140,10 +140,11 @@ func TestListIsBounded(t *testing.T) {
 	}
 }
 
-// markdown is the table of docs/waits.md.
+// markdown is the table of docs/waits.md. What a row shares with the row above it is told there.
 func markdown() string {
 	var b strings.Builder
 	b.WriteString("| kind | waits for | until | then, or what ends it | do |\n|---|---|---|---|---|\n")
+	var above [3]string
 	for _, k := range Kinds() {
 		limit := k.Limit
 		if limit == "" {
@@ -153,7 +154,15 @@ func markdown() string {
 		if k.Warning != "" {
 			do += " (warning `" + k.Warning + "`)"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.For, limit, k.Then, do)
+		cells := [...]string{limit, k.Then, do}
+		row := cells
+		for i := range row {
+			if row[i] == above[i] && row[i] != "–" {
+				row[i] = "″"
+			}
+		}
+		above = cells
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.For, row[0], row[1], row[2])
 	}
 	return b.String()
 }
