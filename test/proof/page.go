@@ -19,20 +19,20 @@ const (
 // withRuns returns a page with what is between its marks written again. Each piece has
 // its place on the page.
 func withRuns(page string, all []piece, runs []Run) (string, error) {
-	for _, p := range all {
+	for i, p := range all {
 		head, rest, found := strings.Cut(page, fmt.Sprintf(beginMark, p.name))
 		_, foot, ended := strings.Cut(rest, endMark)
 		if !found || !ended {
 			return "", fmt.Errorf("the page has no place for piece %s: %q and %q", p.name,
 				fmt.Sprintf(beginMark, p.name), endMark)
 		}
-		page = head + fmt.Sprintf(beginMark, p.name) + told(p, runs) + endMark + foot
+		page = head + fmt.Sprintf(beginMark, p.name) + told(p, runs, i == 0) + endMark + foot
 	}
 	return page, nil
 }
 
-// told is what the page says of the runs of a piece.
-func told(p piece, runs []Run) string {
+// told is what the page says of the runs of a piece; the machine where all ran it says of the first alone.
+func told(p piece, runs []Run, first bool) string {
 	good, bad := ofPiece(p, runs)
 	var out strings.Builder
 	fmt.Fprintf(&out, "`make proof PIECE=%s`: ", p.name)
@@ -44,16 +44,24 @@ func told(p piece, runs []Run) string {
 			verdict = "**not reached yet**"
 		}
 		fmt.Fprintf(&out, "**%s** %s, goal %s: %s.\n", number(counted(p, runs)), p.unit, number(p.goal), verdict)
-		commits, machines := distinct(good, func(r Run) string { return r.Commit }),
-			distinct(good, func(r Run) string { return r.Machine })
-		fmt.Fprintf(&out, "%s, %s; %s; commits %s; %s.\n", plural(len(good), "run"), hours(good),
-			span(good, func(r Run) string { return r.Date }), strings.Join(commits, ", "), strings.Join(machines, "; "))
+		fmt.Fprintf(&out, "%s, %s; %s; commits %s", plural(len(good), "run"), hours(good),
+			span(good, func(r Run) string { return r.Date }),
+			strings.Join(distinct(good, func(r Run) string { return r.Commit }), ", "))
+		machine := func(r Run) string { return r.Machine }
+		if first || len(distinct(runs, machine)) > 1 {
+			fmt.Fprintf(&out, "; %s", strings.Join(distinct(good, machine), "; "))
+		}
+		out.WriteString(".\n")
 		if more := others(p, good); more != "" {
 			fmt.Fprintf(&out, "%s.\n", more)
 		}
 	}
+	var seeds []string
 	for _, r := range bad {
-		fmt.Fprintf(&out, "Seed %d found a fault on %s (%s).\n", r.Seed, r.Date, r.Commit)
+		seeds = append(seeds, fmt.Sprintf("%d (%s, %s)", r.Seed, r.Date, r.Commit))
+	}
+	if len(seeds) > 0 {
+		fmt.Fprintf(&out, "Seeds that found a fault: %s.\n", strings.Join(seeds, ", "))
 	}
 	return out.String()
 }
