@@ -97,25 +97,29 @@ func place(pkg string) (line, column int) {
 	return -1, -1
 }
 
-// mayImport decides whether importer may import target, both packages that
-// have a place and neither a harness. The reason says why not.
-func mayImport(importer, target string) (ok bool, reason string) {
+// refusal tells why importer may not import target, both packages of the house, "" if it
+// may. What harnesses import is for the bans, and a target without a place is reported
+// where it lives.
+func refusal(importer, target string) string {
 	only, limited := onlyImport[importer]
 	fromLine, fromColumn := place(importer)
 	toLine, toColumn := place(target)
+	kin := fromLine == toLine && fromColumn == toColumn && !slices.Contains(parts, target)
 	switch {
+	case harness(importer), harness(target), fromLine < 0, toLine < 0:
+		return ""
 	case limited && !slices.Contains(only, target):
-		return false, "it may import only " + strings.Join(only, ", ")
+		return "it may import only " + strings.Join(only, ", ")
 	case importer == target: // an external test imports the package it tests
-		return true, ""
+		return ""
 	case slices.Contains(parts, importer) && !limited:
-		return false, "a part of its parent imports nothing of the house"
-	case fromLine == toLine && fromColumn == toColumn && within(target, importer) && !slices.Contains(parts, target):
-		return false, "a parent never imports its child; app wires them"
-	case fromLine == toLine && fromColumn == toColumn && !within(importer, target) && !slices.Contains(parts, target):
-		return false, "siblings ignore each other; meet in the parent"
+		return "a part of its parent imports nothing of the house"
+	case kin && within(target, importer):
+		return "a parent never imports its child; app wires them"
+	case kin && !within(importer, target):
+		return "siblings ignore each other; meet in the parent"
 	case toLine < fromLine, toLine == fromLine && toColumn < fromColumn:
-		return false, "imports point downward, and on a line to the right"
+		return "imports point downward, and on a line to the right"
 	}
-	return true, ""
+	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // bubbleNote excuses a wait that runs only inside a synctest bubble although this cannot
@@ -36,19 +35,15 @@ func (f *File) waits() bool {
 // types it is not known whose they are.
 func (t *Tree) calls(of func(*File) bool) map[name][]name {
 	calls := make(map[name][]name)
-	for _, file := range t.Files {
-		if !of(file) {
-			continue
-		}
+	for _, file := range t.filesOf(of) {
 		imports := file.imports()
-		for fn := range file.funcs() {
+		for _, fn := range file.funcs {
 			caller := name{Module + "/" + file.Package(), fn.Name.Name}
-			ast.Inspect(fn, func(node ast.Node) bool {
-				if call, ok := node.(*ast.CallExpr); ok && fn.Recv == nil {
+			for call := range each[*ast.CallExpr](fn) {
+				if fn.Recv == nil {
 					calls[caller] = append(calls[caller], callee(file, imports, call))
 				}
-				return true
-			})
+			}
 		}
 	}
 	return calls
@@ -89,45 +84,30 @@ func reaching(calls map[name][]name, targets map[name]bool) map[name]bool {
 func BubbleTests(tree *Tree) map[string][]string {
 	enter := reaching(tree.calls((*File).isGo), map[name]bool{bubbleTest: true})
 	tests := make(map[string][]string)
-	for pkg, names := range tree.tests() {
-		for _, test := range slices.Sorted(slices.Values(names)) {
-			if enter[name{Module + "/" + pkg, test}] {
-				tests[pkg] = append(tests[pkg], test)
+	for _, file := range tree.Files {
+		for _, fn := range file.funcs {
+			if pkg := file.Package(); file.isTest(fn) && enter[name{Module + "/" + pkg, fn.Name.Name}] {
+				tests[pkg] = append(tests[pkg], fn.Name.Name)
 			}
 		}
+	}
+	for _, names := range tests {
+		slices.Sort(names)
 	}
 	return tests
 }
 
-// findTests returns the names of the tests of each package.
-func (t *Tree) findTests() map[string][]string {
-	tests := make(map[string][]string)
-	for _, file := range t.Files {
-		for fn := range file.funcs() {
-			if file.test() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
-				tests[file.Package()] = append(tests[file.Package()], fn.Name.Name)
-			}
-		}
-	}
-	return tests
+// inBubble reports whether a node stands on a line that runs in a bubble: one of what is
+// handed to synctest.Test or to a function of this module that calls it, or of a helper
+// whose every mention in the tests of its package is on such a line, or a note says so.
+func (f *File) inBubble(node ast.Node) bool {
+	return f.tree.on(f.tree.virtual(), node)
 }
 
-// spans are parts of files, from a position to another.
-type spans map[*token.File][][2]token.Pos
-
-func (t *Tree) addSpan(s spans, from, to token.Pos) {
-	file := t.fset.File(from)
-	s[file] = append(s[file], [2]token.Pos{from, to})
+// on reports whether a node stands on one of the lines of its file.
+func (t *Tree) on(all map[*token.File]lines, node ast.Node) bool {
+	return all[t.fset.File(node.Pos())][t.line(node.Pos())]
 }
-
-func (t *Tree) inSpan(s spans, pos token.Pos) bool {
-	return slices.ContainsFunc(s[t.fset.File(pos)], func(s [2]token.Pos) bool { return s[0] <= pos && pos < s[1] })
-}
-
-// inBubble reports whether what stands at pos runs in a bubble: it is handed to
-// synctest.Test or to a function of this module that calls it, or stands in a helper whose
-// every mention in the tests of its package is in a bubble, or a note says so.
-func (f *File) inBubble(pos token.Pos) bool { return f.tree.inSpan(f.tree.virtual(), pos) }
 
 // testEntry matches the functions that go test calls itself, in real time.
 var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
@@ -136,43 +116,36 @@ var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
 // by names, and all of them run in bubbles or none.
 type helper struct {
 	bodies   []*ast.FuncDecl
-	mentions []token.Pos // outside the bodies
+	mentions []*ast.Ident // outside the bodies
 }
 
-// findVirtual finds what runs in bubbles.
-func (t *Tree) findVirtual() spans {
+// findVirtual finds the lines that run in bubbles.
+func (t *Tree) findVirtual() map[*token.File]lines {
 	bubbles := map[name]bool{bubbleTest: true}
 	for caller, called := range t.calls((*File).isGo) {
 		if slices.Contains(called, bubbleTest) {
 			bubbles[caller] = true
 		}
 	}
-	virtual := make(spans)
-	for _, file := range t.Files {
-		if !file.waits() {
-			continue
-		}
-		imports, lines := file.imports(), t.fset.File(file.Syntax.Package)
-		ast.Inspect(file.Syntax, func(node ast.Node) bool {
-			if call, ok := node.(*ast.CallExpr); ok && bubbles[callee(file, imports, call)] {
-				t.addSpan(virtual, call.Lparen, call.Rparen)
-			}
-			return true
-		})
-		for line := range file.noted(bubbleNote) {
-			if line < lines.LineCount() {
-				t.addSpan(virtual, lines.LineStart(line), lines.LineStart(line+1))
+	virtual := make(map[*token.File]lines)
+	waiting := t.filesOf((*File).waits)
+	for _, file := range waiting {
+		imports, inside := file.imports(), file.noted(bubbleNote)
+		for call := range each[*ast.CallExpr](file.Syntax) {
+			if bubbles[callee(file, imports, call)] {
+				inside.add(t, call)
 			}
 		}
+		virtual[t.fset.File(file.Syntax.Package)] = inside
 	}
-	helpers := t.helpers()
+	helpers := helpersIn(waiting)
 	for before := -1; before != len(helpers); {
 		before = len(helpers)
 		for name, h := range helpers {
-			outside := func(pos token.Pos) bool { return !t.inSpan(virtual, pos) }
+			outside := func(mention *ast.Ident) bool { return !t.on(virtual, mention) }
 			if len(h.mentions) > 0 && !slices.ContainsFunc(h.mentions, outside) {
 				for _, body := range h.bodies {
-					t.addSpan(virtual, body.Pos(), body.End())
+					virtual[t.fset.File(body.Pos())].add(t, body)
 				}
 				delete(helpers, name)
 			}
@@ -181,12 +154,13 @@ func (t *Tree) findVirtual() spans {
 	return virtual
 }
 
-// helpers returns the functions and methods of tests that go test does not call itself.
-func (t *Tree) helpers() map[name]*helper {
+// helpersIn returns the functions and methods in files of tests that go test does not call
+// itself.
+func helpersIn(files []*File) map[name]*helper {
 	helpers := make(map[name]*helper)
-	for _, file := range t.Files {
-		for fn := range file.funcs() {
-			if id := (name{file.Package(), fn.Name.Name}); file.waits() && !testEntry.MatchString(id.name) {
+	for _, file := range files {
+		for _, fn := range file.funcs {
+			if id := (name{file.Package(), fn.Name.Name}); !testEntry.MatchString(id.name) {
 				if helpers[id] == nil {
 					helpers[id] = new(helper)
 				}
@@ -194,19 +168,14 @@ func (t *Tree) helpers() map[name]*helper {
 			}
 		}
 	}
-	for _, file := range t.Files {
-		ast.Inspect(file.Syntax, func(node ast.Node) bool {
-			ident, ok := node.(*ast.Ident)
-			if !ok || !file.waits() {
-				return true
-			}
+	for _, file := range files {
+		for ident := range each[*ast.Ident](file.Syntax) {
 			h := helpers[name{file.Package(), ident.Name}]
 			inside := func(body *ast.FuncDecl) bool { return body.Pos() <= ident.Pos() && ident.Pos() < body.End() }
 			if h != nil && !slices.ContainsFunc(h.bodies, inside) {
-				h.mentions = append(h.mentions, ident.Pos())
+				h.mentions = append(h.mentions, ident)
 			}
-			return true
-		})
+		}
 	}
 	return helpers
 }

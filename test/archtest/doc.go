@@ -43,7 +43,6 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"imports", "", (*File).isGo, checkImports},
-		{"bans", "", (*File).isGo, checkBans},
 		{"doc", "", (*File).written, checkDocs},
 		{"init", "", (*File).isGo, matching(atImport)},
 		{"global", "", (*File).written, checkGlobals},
@@ -77,7 +76,7 @@ func (r rule) judge(tree *Tree) (findings []Finding) {
 		if !r.of(file) {
 			continue
 		}
-		var excused map[int]bool
+		var excused lines
 		if r.note != "" {
 			excused = file.noted(r.note)
 		}

@@ -28,39 +28,34 @@ type measure struct {
 func measured(tree *Tree) measure {
 	m := measure{structs: make(map[string]int), methods: make(map[string]int), interfaces: make(map[string]int),
 		exported: make(map[string]int), files: make(map[string]int)}
-	mentions := make(map[string]int)
-	for _, file := range tree.Files {
-		if !file.test() && slices.ContainsFunc(harnesses, func(h string) bool { return within(file.Package(), h) }) {
+	for _, file := range tree.filesOf((*File).written) {
+		m.files[file.Package()]++
+	}
+	for _, file := range tree.all() {
+		code := !file.test() && slices.ContainsFunc(harnesses, func(h string) bool { return within(file.Package(), h) })
+		switch ext := path.Ext(file.Path); {
+		case ext == ".go" && code:
 			m.harness += codeLines(file.Source)
+		case (ext == ".js" || ext == ".css") && !within(file.Path, "test"):
+			m.assets += codeLines(file.Source)
 		}
-		if file.written() {
-			m.files[file.Package()]++
-		}
-		if !file.ships() {
-			continue
-		}
+	}
+	mentions, shipped := make(map[string]int), tree.filesOf((*File).ships)
+	for _, file := range shipped {
 		m.lines += codeLines(file.Source)
-		ast.Inspect(file.Syntax, func(n ast.Node) bool {
-			if name, ok := n.(*ast.Ident); ok {
-				mentions[name.Name]++
-			}
-			return true
-		})
+		for ident := range each[*ast.Ident](file.Syntax) {
+			mentions[ident.Name]++
+		}
 		m.declarations(file)
 	}
-	for _, file := range tree.Files {
-		for fn := range file.funcs() {
-			if file.ships() && mentions[fn.Name.Name] == 2 { // its declaration, and one call
+	for _, file := range shipped {
+		for _, fn := range file.funcs {
+			if mentions[fn.Name.Name] == 2 { // its declaration, and one call
 				m.calledOnce++
 			}
 		}
 	}
 	slices.Sort(m.functions)
-	for name, file := range tree.texts {
-		if ext := path.Ext(name); (ext == ".js" || ext == ".css") && !within(name, "test") {
-			m.assets += assetLines(file.Source)
-		}
-	}
 	return m
 }
 
@@ -71,12 +66,12 @@ func (m *measure) declarations(file *File) {
 		if d.IsExported() {
 			m.exported[pkg]++
 		}
+		if d.receiver != "" {
+			m.methods[pkg+"."+d.receiver]++
+		}
 		switch n := d.node.(type) {
 		case *ast.FuncDecl:
 			m.functions = append(m.functions, file.line(n.End())-file.line(n.Pos())+1)
-			if d.receiver != "" {
-				m.methods[pkg+"."+d.receiver]++
-			}
 		case *ast.TypeSpec:
 			switch t := n.Type.(type) {
 			case *ast.StructType:
@@ -94,27 +89,19 @@ func (m *measure) declarations(file *File) {
 func Figures(tree *Tree) string {
 	m, folders := measured(tree), arrows(tree)
 	lines := func(share float64) int {
-		if len(m.functions) == 0 {
-			return 0
-		}
 		return m.functions[min(int(share*float64(len(m.functions))), len(m.functions)-1)]
 	}
-	circles := 0
-	for _, floor := range floors(folders) { // order-free: a count
-		if floor == len(folders) {
-			circles++
-		}
-	}
+	circles := over(floors(folders), len(folders)-1)
 	interfaces := over(m.interfaces, maxInterface)
 	structs, methods := over(m.structs, maxFields), over(m.methods, maxMethods)
 	var b strings.Builder
 	for _, row := range []struct{ name, figure string }{
 		{"folders at the top", fmt.Sprint(len(tree.Folders))},
-		{"arrows between them", fmt.Sprintf("%d, circles reached from %d folders", count(folders), circles)},
+		{"arrows between them", fmt.Sprintf("%d, circles reached from %d folders", count(folders), len(circles))},
 		{"lines of code", fmt.Sprint(m.lines)},
 		{"functions", fmt.Sprintf("%d, of %d lines (median), %d (p90), %d (longest)", len(m.functions),
 			lines(0.5), lines(0.9), lines(1))},
-		{"called once", fmt.Sprintf("%.0f %%", 100*float64(m.calledOnce)/float64(max(len(m.functions), 1)))},
+		{"called once", fmt.Sprintf("%.0f %%", 100*float64(m.calledOnce)/float64(len(m.functions)))},
 		{"interfaces over three", fmt.Sprintf("%d; %s", len(interfaces), largest(interfaces))},
 		{"structs over 15 fields", fmt.Sprintf("%d; %s", len(structs), largest(m.structs))},
 		{"types over 30 methods", fmt.Sprintf("%d; %s", len(methods), largest(m.methods))},
@@ -144,21 +131,6 @@ func largest(sizes map[string]int) string {
 		names[i] = fmt.Sprintf("%s %d", name, sizes[name])
 	}
 	return strings.Join(names[:min(len(names), 5)], ", ")
-}
-
-// assetLines counts the lines of a script or style as lines of code are counted: those
-// that are neither blank nor comment alone.
-func assetLines(source string) (lines int) {
-	comment := false
-	for line := range strings.Lines(source) {
-		line = strings.TrimSpace(line)
-		comment = comment || strings.HasPrefix(line, "/*")
-		if !comment && line != "" && !strings.HasPrefix(line, "//") {
-			lines++
-		}
-		comment = comment && !strings.HasSuffix(line, "*/")
-	}
-	return lines
 }
 
 // arrows returns, by folder at the top, the folders that packages in it import, tests not

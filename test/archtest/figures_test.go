@@ -95,8 +95,8 @@ func TestPicture(t *testing.T) {
 		strings.Replace(want, "0.0k  the state", "0.3k  the state", 1): "",
 		strings.Replace(want, "0.0k  the state", "0.4k  the state", 1): "fsm/ has 0.0k lines",
 		strings.Replace(want, "the state", "a database", 1):            "a database",
-		strings.TrimSuffix(want, "\n"):                                 "is missing",
-		want + "more\n":                                                `"more"`,
+		strings.TrimSuffix(want, "\n"):                                 "8 lines on the page",
+		want + "more\n":                                                `"more" on the page`,
 	} {
 		if got := pictureDiffers(stale, want); (got == "") != (says == "") || !strings.Contains(got, says) {
 			t.Errorf("%q is said of\n%s\nwant %q", got, stale, says)

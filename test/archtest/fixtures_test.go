@@ -2,55 +2,51 @@ package archtest
 
 import "strings"
 
-// importRows are files with what they may import and what they may not.
-var importRows = []struct{ rule, file, may, mayNot string }{
+// importRows are files with what they may import and what they may not: for the house, and
+// for the bans.
+var importRows = []struct{ file, may, mayNot string }{
 	// Down, to the right on a line, to a folder with a place of its own; not up, nor to the left.
-	{"imports", "api/x.go", "~raftstore ~api/events", ""},
-	{"imports", "raftstore/leader/x.go", "~cluster", ""},
-	{"imports", "raftstore/x.go", "", "~raftstore/leader"},
-	{"imports", "config/x.go", "", "~fsm"},
-	{"imports", "api/events/x.go", "", "~api"},
-	{"imports", "x.go", "~cli", "~app"},
-	{"imports", "haconfig/x.go", "~raftstore/leader", ""},
-	{"imports", "client/lease/x.go", "~client", "~internal/logs"},
+	{"api/x.go", "~raftstore ~api/events", ""},
+	{"raftstore/leader/x.go", "~cluster", "github.com/hashicorp/raft ~test/simtest"},
+	{"raftstore/leader/x_test.go", "~test/simtest", ""},
+	{"raftstore/x.go", "github.com/hashicorp/raft", "~raftstore/leader ~test/simtest"},
+	{"config/x.go", "os", "~fsm math/rand/v2"},
+	{"api/events/x.go", "", "~api"},
+	{"x.go", "~cli", "~app"},
+	{"haconfig/x.go", "~raftstore/leader", "~raftstore"},
+	{"client/lease/x.go", "~client", "~internal/logs"},
 	// Children, parts, siblings.
-	{"imports", "firewall/x.go", "", "~firewall/nftables"},
-	{"imports", "firewall/nftables/x.go", "~firewall ~config", "~firewall/dnsmasq ~raftstore/leader"},
-	{"imports", "fsm/x.go", "~fsm/fencing github.com/trivet-ha/trivetlike/cli", ""},
-	{"imports", "fsm/fencing/x.go", "", "~fsm"},
-	{"imports", "inspector/hooks/x.go", "~inspector/lldp", ""},
-	// Tests and harnesses.
-	{"imports", "fsm/x_test.go", "~fsm", "~raftstore"},
-	{"imports", "test/labtest/x.go", "~app", ""},
-
-	{"bans", "cli/x_test.go", "modernc.org/sqlite ~raftstore/leader", "~raftstore ~raftstore/logerr"},
-	{"bans", "firewall/nftables/x.go", "", "~raftstore"},
-	{"bans", "inspector/work/x.go", "~raftstore/logerr", "~cluster ~cluster/pki"},
-	{"bans", "haconfig/x.go", "~raftstore/leader", "~raftstore"},
-	{"bans", "raftstore/x.go", "github.com/hashicorp/raft", "~test/simtest"},
-	{"bans", "raftstore/leader/x.go", "", "github.com/hashicorp/raft ~test/simtest"},
-	{"bans", "raftstore/leader/x_test.go", "~test/simtest", ""},
-	{"bans", "raftstore/raftguard/x.go", "github.com/hashicorp/raft go.etcd.io/bbolt crypto/hmac",
+	{"firewall/x.go", "", "~firewall/nftables"},
+	{"firewall/nftables/x.go", "~firewall ~config", "~firewall/dnsmasq ~raftstore/leader ~raftstore"},
+	{"fsm/fencing/x.go", "", "~fsm"},
+	{"inspector/hooks/x.go", "~inspector/lldp", ""},
+	{"inspector/work/x.go", "~raftstore/logerr", "~cluster ~cluster/pki"},
+	// Consensus, and what corrects it.
+	{"raftstore/raftguard/x.go", "github.com/hashicorp/raft go.etcd.io/bbolt crypto/hmac",
 		"~internal/logs golang.org/x/sys/unix github.com/hashicorp/memberlist"},
-	{"bans", "raftstore/raftguard/wal/x_test.go", "", "~test/testwait"},
-	{"bans", "raftstore/host/x.go", "golang.org/x/sys/unix", ""},
-	{"bans", "test/simtest/x_test.go", "github.com/hashicorp/raft", ""},
-	{"bans", "test/labtest/x.go", "~test/simtest modernc.org/sqlite", "github.com/hashicorp/raft"},
-	{"bans", "app/x.go", "", "github.com/hashicorp/raft ~test/sandbox/simironic ~packaging"},
-	{"bans", "app/x_test.go", "text/template", "github.com/hashicorp/raft-boltdb/v2"},
-	{"bans", "cluster/x.go", "github.com/hashicorp/memberlist", ""},
-	{"bans", "cli/trivet-import/inspectordb/x.go", "modernc.org/sqlite", ""},
-	{"bans", "cli/trivet-import/importer/x.go", "~cli/trivet-import/inspectordb", ""},
-	{"bans", "cli/trivet-import/x.go", "", "database/sql"},
-	{"bans", "cli/x.go", "",
+	{"raftstore/raftguard/wal/x_test.go", "", "~test/testwait"},
+	{"raftstore/host/x.go", "golang.org/x/sys/unix", ""},
+	{"cluster/x.go", "github.com/hashicorp/memberlist", ""},
+	// Tests and harnesses.
+	{"test/simtest/x_test.go", "github.com/hashicorp/raft", ""},
+	{"test/labtest/x.go", "~app ~test/simtest modernc.org/sqlite", "github.com/hashicorp/raft"},
+	{"app/x.go", "", "github.com/hashicorp/raft ~test/sandbox/simironic ~packaging"},
+	{"app/x_test.go", "text/template", "github.com/hashicorp/raft-boltdb/v2"},
+	{"packaging/x.go", "text/template", ""},
+	// What is heavy.
+	{"cli/trivet-import/inspectordb/x.go", "modernc.org/sqlite", ""},
+	{"cli/trivet-import/importer/x.go", "~cli/trivet-import/inspectordb", ""},
+	{"cli/trivet-import/x.go", "", "database/sql"},
+	{"cli/x_test.go", "modernc.org/sqlite ~raftstore/leader", "~raftstore ~raftstore/logerr"},
+	{"cli/x.go", "",
 		"github.com/jackc/pgx/v5 ~cli/trivet-import/inspectordb ~cli/trivet-import/importer text/template ~test/labtest"},
-	{"bans", "api/web/x.go", "html/template/x", "html/template"},
-	{"bans", "packaging/x.go", "text/template", ""},
-	{"bans", "fsm/x.go", "path time", "crypto/rand log log/slog math/rand net net/http os sync sync/atomic context"},
-	{"bans", "fsm/table/x.go", "", "os"},
-	{"bans", "fsm/x_test.go", "os", ""},
-	{"bans", "config/x.go", "os", "math/rand/v2"},
-	{"bans", "cluster/pki/x.go", "crypto/x509", "crypto/rand os"},
+	{"api/web/x.go", "html/template/x", "html/template"},
+	// Values and rules.
+	{"fsm/x.go", "path time ~fsm/fencing github.com/trivet-ha/trivetlike/cli",
+		"crypto/rand log log/slog math/rand net net/http os sync sync/atomic context"},
+	{"fsm/table/x.go", "", "os"},
+	{"fsm/x_test.go", "os ~fsm", "~raftstore"},
+	{"cluster/pki/x.go", "crypto/x509", "crypto/rand os"},
 }
 
 // fixtures are small sources, in whose lines that end in flagged, and in no others, a rule
@@ -375,6 +371,42 @@ func serve() string {
 	go func() { _ = ln.Close() }()
 	return ln.Addr().String()
 }`},
+
+	// A harness is judged because a test imports it, directly or through another, and a test
+	// that calls what starts a process in its package is found.
+	{"hermetic", "app/x.go", `package app
+
+import "os/exec"
+
+func start() { _ = exec.Command("true") }
+func run() { start() }
+-- app/x_test.go --
+package app
+
+import "github.com/trivet-ha/trivet/test/outer"
+
+func use() {
+	outer.Use()
+	run() //!
+}
+-- app/slow_test.go --
+//go:build e2e
+
+package app
+
+import _ "github.com/trivet-ha/trivet/test/slow"
+-- test/inner/x.go --
+package inner
+
+import "os/exec"
+
+func run() { _ = exec.Command("true") } //!
+-- test/outer/x.go --
+package outer
+
+import _ "github.com/trivet-ha/trivet/test/inner"
+-- test/slow/x.go --
+func run() { _ = exec.Command("true") }`},
 
 	{"links", "fsm/x.go", "// Package fsm is a function: docs/time.md#the-clock.\npackage fsm\n\n" +
 		"// A is of docs/nothing" + ".md. //!\nconst a = \"see docs/time" + ".md#nothing\" //!"},

@@ -3,7 +3,6 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,16 +47,15 @@ var habits = []pattern{
 func checkHermetic(file *File, report report) {
 	matching(habits...)(file, report)
 	imports := file.imports()
-	ast.Inspect(file.Syntax, func(node ast.Node) bool {
-		if call, ok := node.(*ast.CallExpr); ok && file.tree.starting()[callee(file, imports, call)] {
+	for call := range each[*ast.CallExpr](file.Syntax) {
+		if file.tree.starting()[callee(file, imports, call)] {
 			report(file.line(call.Pos()), "a test that starts another process has the build tag e2e")
 		}
-		return true
-	})
+	}
 	for _, decl := range file.Syntax.Decls {
 		checkElapsed(file, decl, report)
 	}
-	for fn := range file.funcs() {
+	for _, fn := range file.funcs {
 		checkReuse(file, fn, report)
 	}
 }
@@ -105,42 +103,39 @@ func (t *Tree) findStarting() map[name]bool {
 // elapsed is what makes an expression elapsed real time.
 var elapsed = regexp.MustCompile(`time\.(?:Since|Until)\(|time\.Now\(\)\.Sub\(|\.Sub\(time\.Now\(\)\)`)
 
+// ordering matches what compares with a limit.
+var ordering = regexp.MustCompile(`^[<>]=?$`)
+
 // checkElapsed finds comparisons of elapsed real time in one declaration: of time.Since and
 // its likes, and of a name that the declaration gives to what is computed from one.
 func checkElapsed(file *File, decl ast.Decl, report report) {
 	names := make(map[string]bool)
 	is := func(expr ast.Expr) bool {
 		text := file.text(expr)
-		return computes(expr) && !file.inBubble(expr.Pos()) && (elapsed.MatchString(text) ||
+		return computes(expr) && !file.inBubble(expr) && (elapsed.MatchString(text) ||
 			slices.ContainsFunc(identifier.FindAllString(text, -1), func(word string) bool { return names[word] }))
 	}
 	for before := -1; before < len(names); { // a name may be assigned from a later one, in a loop
 		before = len(names)
-		ast.Inspect(decl, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.AssignStmt:
-				for i, value := range n.Rhs {
-					if len(n.Lhs) == len(n.Rhs) && is(value) {
-						left, _, _ := strings.Cut(file.text(n.Lhs[i]), "[")
-						names[left[strings.LastIndex(left, ".")+1:]] = true
-					}
-				}
-			case *ast.RangeStmt:
-				if n.Value != nil && is(n.X) {
-					names[file.text(n.Value)] = true
+		for n := range each[*ast.AssignStmt](decl) {
+			for i, value := range n.Rhs {
+				if len(n.Lhs) == len(n.Rhs) && is(value) {
+					left, _, _ := strings.Cut(file.text(n.Lhs[i]), "[")
+					names[left[strings.LastIndex(left, ".")+1:]] = true
 				}
 			}
-			return true
-		})
-	}
-	ast.Inspect(decl, func(node ast.Node) bool {
-		compared, ok := node.(*ast.BinaryExpr)
-		if ok && (is(compared.X) || is(compared.Y)) &&
-			slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ}, compared.Op) {
-			report(file.line(node.Pos()), "%s", onRealTime)
 		}
-		return true
-	})
+		for n := range each[*ast.RangeStmt](decl) {
+			if n.Value != nil && is(n.X) {
+				names[file.text(n.Value)] = true
+			}
+		}
+	}
+	for compared := range each[*ast.BinaryExpr](decl) {
+		if (is(compared.X) || is(compared.Y)) && ordering.MatchString(compared.Op.String()) {
+			report(file.line(compared.Pos()), "%s", onRealTime)
+		}
+	}
 }
 
 // computes reports whether an expression is neither a function nor a call of one of the
@@ -169,14 +164,11 @@ var (
 // literals, which run at another time.
 func checkReuse(file *File, fn *ast.FuncDecl, report report) {
 	lines := strings.Split(file.text(fn), "\n")
-	ast.Inspect(fn, func(node ast.Node) bool {
-		if literal, ok := node.(*ast.FuncLit); ok {
-			for line := file.line(literal.Pos()) + 1; line < file.line(literal.End()); line++ {
-				lines[line-file.line(fn.Pos())] = ""
-			}
+	for literal := range each[*ast.FuncLit](fn) {
+		for line := file.line(literal.Pos()) + 1; line < file.line(literal.End()); line++ {
+			lines[line-file.line(fn.Pos())] = ""
 		}
-		return true
-	})
+	}
 	for i, line := range lines {
 		if found := bound.FindStringSubmatch(line); found != nil {
 			if after := reused(found[1], lines[i+1:]); after >= 0 {

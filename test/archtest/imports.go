@@ -6,25 +6,6 @@ import (
 	"strings"
 )
 
-// checkImports compares every import of the module with the house.
-func checkImports(file *File, report report) {
-	importer := file.Package()
-	if !hasPlace(importer) {
-		report(file.line(file.Syntax.Package),
-			"package %s has no place in the house; give it one in test/archtest/allowed_imports.go", importer)
-		return
-	}
-	for _, spec := range file.Syntax.Imports {
-		target, ours := housePackage(importPath(spec))
-		if !ours || harness(importer) || harness(target) || !hasPlace(target) {
-			continue // harness imports are a ban; a homeless target is reported where it lives
-		}
-		if ok, reason := mayImport(importer, target); !ok {
-			report(file.line(spec.Pos()), "%s may not import %s: %s", importer, target, reason)
-		}
-	}
-}
-
 // housePackage turns an import path into the name the house uses.
 func housePackage(importPath string) (pkg string, ours bool) {
 	if importPath == Module {
@@ -93,16 +74,31 @@ var bans = []ban{
 	{in: []string{"cluster/pki"}, targets: paths(`os\b`), why: "it is a pure package"},
 }
 
-// checkBans compares the imports of a file with the bans.
-func checkBans(file *File, report report) {
-	below := func(parent string) bool { return within(file.Package(), parent) }
+// checkImports compares every import of the module with the house, and every import with
+// the bans.
+func checkImports(file *File, report report) {
+	importer := file.Package()
+	if !hasPlace(importer) {
+		report(file.line(file.Syntax.Package),
+			"package %s has no place in the house; give it one in test/archtest/allowed_imports.go", importer)
+	}
+	below := func(parent string) bool { return within(importer, parent) }
 	for _, spec := range file.Syntax.Imports {
 		target := importPath(spec)
+		var reasons []string
+		if pkg, ours := housePackage(target); ours {
+			reasons = append(reasons, refusal(importer, pkg))
+		}
 		for _, b := range bans {
 			if (b.tests || !file.test()) && (b.in == nil || slices.ContainsFunc(b.in, below)) &&
 				!slices.ContainsFunc(b.free, below) && b.targets.MatchString(target) &&
 				(b.but == nil || !b.but.MatchString(target)) {
-				report(file.line(spec.Pos()), "%s may not import %s: %s", file.Package(), target, b.why)
+				reasons = append(reasons, b.why)
+			}
+		}
+		for _, reason := range reasons {
+			if reason != "" {
+				report(file.line(spec.Pos()), "%s may not import %s: %s", importer, target, reason)
 			}
 		}
 	}

@@ -28,11 +28,7 @@ func logging(file *File) bool { return file.written() && !harness(file.Package()
 // or not in the table of keysPage: a second name for one thing is in no search.
 func checkLogKeys(file *File, report report) {
 	known := file.tree.documentedKeys()
-	ast.Inspect(file.Syntax, func(node ast.Node) bool {
-		call, ok := node.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
+	for call := range each[*ast.CallExpr](file.Syntax) {
 		for _, key := range logKeys(file, call) {
 			name, err := strconv.Unquote(file.text(key))
 			switch {
@@ -45,8 +41,7 @@ func checkLogKeys(file *File, report report) {
 					name, keysPage)
 			}
 		}
-		return true
-	})
+	}
 }
 
 // logKeys returns the arguments of a call that are keys of the log.
@@ -80,7 +75,8 @@ func logKeys(file *File, call *ast.CallExpr) (keys []ast.Expr) {
 	return keys
 }
 
-var quotedKey = regexp.MustCompile("`([^`]+)`")
+// firstCell matches the first cell of a row of a table.
+var firstCell = regexp.MustCompile(`(?m)^\|[^|\n]*`)
 
 // documentedKeys reads the table under the heading "Keys": the first cell of a
 // row names one or more keys in backquotes.
@@ -91,12 +87,9 @@ func (t *Tree) documentedKeys() map[string]bool {
 	}
 	_, section, _ := strings.Cut(t.texts[keysPage].Source, "\n### Keys\n")
 	section, _, _ = strings.Cut(section, "\n#")
-	for line := range strings.Lines(section) {
-		if row, ok := strings.CutPrefix(line, "|"); ok {
-			cell, _, _ := strings.Cut(row, "|")
-			for _, key := range quotedKey.FindAllStringSubmatch(cell, -1) {
-				keys[key[1]] = true
-			}
+	for _, cell := range firstCell.FindAllString(section, -1) {
+		for _, key := range quoted.FindAllString(cell, -1) {
+			keys[strings.Trim(key, "`")] = true
 		}
 	}
 	return keys

@@ -34,34 +34,29 @@ func checkMapOrder(file *File, report report) {
 		report(1, "cannot be judged until package %s compiles: %v", file.Package(), err)
 	}
 	sorted := make(map[ast.Expr]bool)
-	ast.Inspect(file.Syntax, func(node ast.Node) bool {
-		switch node := node.(type) {
-		case *ast.RangeStmt:
-			if t := info.TypeOf(node.X); t != nil && aMap.MatchString(t.Underlying().String()) {
-				report(file.line(node.Pos()), "range over a map: sort its keys, or say `// order-free: why`")
-			}
-		case *ast.CallExpr:
-			if sortedAtOnce.MatchString(file.text(node)) {
-				sorted[node.Args[0]] = true
-			}
-			if inMapOrder.MatchString(file.text(node)) && !sorted[node] {
-				report(file.line(node.Pos()), "in map order: wrap it in slices.Sorted, or say `// order-free: why`")
-			}
+	for loop := range each[*ast.RangeStmt](file.Syntax) {
+		if t := info.TypeOf(loop.X); t != nil && aMap.MatchString(t.Underlying().String()) {
+			report(file.line(loop.Pos()), "range over a map: sort its keys, or say `// order-free: why`")
 		}
-		return true
-	})
+	}
+	for call := range each[*ast.CallExpr](file.Syntax) {
+		if sortedAtOnce.MatchString(file.text(call)) {
+			sorted[call.Args[0]] = true
+		}
+		if inMapOrder.MatchString(file.text(call)) && !sorted[call] {
+			report(file.line(call.Pos()), "in map order: wrap it in slices.Sorted, or say `// order-free: why`")
+		}
+	}
 }
 
 // findTypes type-checks fsm and what is below it, as far as errors allow, which it returns
 // by the first file of a package. The go command compiles what is imported and not cached.
 func (t *Tree) findTypes() (*types.Info, map[*ast.File]error) {
 	syntax, targets := make(map[string][]*ast.File), make(map[string]bool)
-	for _, file := range t.Files {
-		if ordered(file) {
-			syntax[file.Package()] = append(syntax[file.Package()], file.Syntax)
-			for _, spec := range file.Syntax.Imports {
-				targets[importPath(spec)] = true
-			}
+	for _, file := range t.filesOf(ordered) {
+		syntax[file.Package()] = append(syntax[file.Package()], file.Syntax)
+		for _, spec := range file.Syntax.Imports {
+			targets[importPath(spec)] = true
 		}
 	}
 	from, listErr := exportData(t.Root, slices.Sorted(maps.Keys(targets)))

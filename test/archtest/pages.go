@@ -2,12 +2,10 @@ package archtest
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -73,16 +71,16 @@ func naming(file *File) bool { return kept(file) && file.Path != "docs/faults.md
 // test's name may have its package before it, and one that ends in "…" is the beginning of
 // several. Mutants stand in the last column of docs/promises.md.
 func checkNames(page *File, report report) {
-	tests := page.tree.tests()
 	for i, line := range strings.Split(page.Source, "\n") {
 		for _, found := range namedTest.FindAllStringSubmatch(line, -1) {
-			names := tests[found[1]]
-			if found[1] == "" {
-				names = slices.Concat(slices.Collect(maps.Values(tests))...)
+			test := "." + found[2]
+			if found[1] != "" {
+				test = "\n" + found[1] + test
 			}
-			if !slices.ContainsFunc(names, func(test string) bool {
-				return test == found[2] || found[3] != "" && strings.HasPrefix(test, found[2])
-			}) {
+			if found[3] == "" {
+				test += "\n"
+			}
+			if !strings.Contains(page.tree.tests, test) {
 				report(i+1, "there is no test %s", found[0])
 			}
 		}
@@ -97,26 +95,11 @@ func checkNames(page *File, report report) {
 		}
 		for name := range strings.SplitSeq(cells[3], ",") {
 			name = strings.TrimSpace(name)
-			if name != "" && !strings.Contains(name, "`") && !page.tree.mutants()[name] {
+			if name != "" && !strings.Contains(name, "`") && !strings.Contains(page.tree.mutants, "\nmutant: "+name+"\n") {
 				report(i+1, "there is no mutant %s", name)
 			}
 		}
 	}
-}
-
-var mutantName = regexp.MustCompile(`(?m)^mutant: (.+)$`)
-
-// findMutants returns the names of the mutants in all tables.
-func (t *Tree) findMutants() map[string]bool {
-	mutants := make(map[string]bool)
-	for _, file := range t.texts {
-		if path.Ext(file.Path) == ".diff" {
-			for _, found := range mutantName.FindAllStringSubmatch(file.Source, -1) {
-				mutants[found[1]] = true
-			}
-		}
-	}
-	return mutants
 }
 
 // find returns an error unless there is a file, or a page with an anchor after "#".

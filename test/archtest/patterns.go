@@ -62,21 +62,20 @@ var realWait = pattern{text: regexp.MustCompile(`^time\.(?:Sleep|After|Tick)\(`)
 // matching returns the check that finds patterns.
 func matching(patterns ...pattern) func(*File, report) {
 	return func(file *File, report report) {
-		ast.Inspect(file.Syntax, func(node ast.Node) bool {
+		for node := range ast.Preorder(file.Syntax) {
 			switch node.(type) {
 			case *ast.CallExpr, *ast.CompositeLit, *ast.SelectorExpr, *ast.UnaryExpr, *ast.GoStmt, *ast.SendStmt,
 				*ast.SelectStmt, *ast.ChanType, *ast.FuncDecl:
 			default:
-				return true
+				continue
 			}
 			text := file.text(node)
 			for _, p := range patterns {
-				if p.text.MatchString(text) && !(p.realTime && file.inBubble(node.Pos())) {
+				if p.text.MatchString(text) && !(p.realTime && file.inBubble(node)) {
 					line, _, _ := strings.Cut(text, "\n")
 					report(file.line(node.Pos()), "%s: %s", line, p.instead)
 				}
 			}
-			return true
-		})
+		}
 	}
 }

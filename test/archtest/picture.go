@@ -25,38 +25,32 @@ const (
 // folder imports only from floors below its own. What is drawn comes from the source
 // alone, so that the picture in ARCHITECTURE.md can be made again after any change.
 func picture(tree *Tree) string {
-	lines, packages := make(map[string]int), make(map[string]map[string]bool) // by folder
-	for _, file := range tree.Files {
-		if room := top(file.Package()); file.ships() {
-			if packages[room] == nil {
-				packages[room] = make(map[string]bool)
-			}
-			lines[room] += codeLines(file.Source)
-			packages[room][file.Package()] = file.Package() != room
+	docs, floors := tree.documents, floors(arrows(tree))
+	floors["."] = len(tree.Files) // main.go is above all
+	lines, packages := make(map[string]int), make(map[string]bool)
+	for _, file := range tree.filesOf((*File).ships) {
+		lines[top(file.Package())] += codeLines(file.Source)
+		packages[file.Package()] = true
+	}
+	below := make(map[string][]string) // of a folder
+	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
+		if name, ok := strings.CutPrefix(pkg, top(pkg)+"/"); ok {
+			below[top(pkg)] = append(below[top(pkg)], name+"/ "+phrase(docs[pkg], maxPhrase, ". ", ": ", "; ", " ("))
 		}
 	}
-	docs, floors := tree.documents(), floors(arrows(tree))
-	floors["."] = len(tree.Files) // main.go is above all
 	var b strings.Builder
-	last := ""
-	for _, room := range slices.SortedFunc(maps.Keys(packages), func(x, y string) int {
+	last := "."
+	for _, room := range slices.SortedFunc(maps.Keys(lines), func(x, y string) int {
 		return cmp.Or(cmp.Compare(floors[y], floors[x]), cmp.Compare(x, y))
 	}) {
-		if last != "" && floors[room] != floors[last] {
+		if floors[room] != floors[last] {
 			b.WriteString("\n")
 		}
 		last = room
 		label := strings.Replace(room+"/", "./", "main.go", 1)
 		line := fmt.Sprintf("%-12s%5.1fk  %s", label, float64(lines[room])/1000,
 			phrase(docs[room], pictureWidth-pictureIndent, ". "))
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-		var below []string
-		for _, pkg := range slices.Sorted(maps.Keys(packages[room])) {
-			if packages[room][pkg] {
-				below = append(below, strings.TrimPrefix(pkg, room+"/")+"/ "+phrase(docs[pkg], maxPhrase, ". ", ": ", "; ", " ("))
-			}
-		}
-		b.WriteString(wrapped(below))
+		b.WriteString(strings.TrimRight(line, " ") + "\n" + wrapped(below[room]))
 	}
 	return b.String()
 }
@@ -112,20 +106,19 @@ func pictureDiffers(got, want string) string {
 		sizes[found[1]], _ = strconv.ParseFloat(found[2], 64)
 	}
 	for _, found := range pictureSize.FindAllStringSubmatch(want, -1) {
-		is, _ := strconv.ParseFloat(found[2], 64)
-		if math.Abs(sizes[found[1]]-is) > max(0.3, is/10) {
+		if is, _ := strconv.ParseFloat(found[2], 64); math.Abs(sizes[found[1]]-is) > max(0.3, is/10) {
 			return fmt.Sprintf("%s has %.1fk lines, and the page says %.1fk", found[1], is, sizes[found[1]])
 		}
 	}
 	left := strings.Split(pictureSize.ReplaceAllString(got, "$1"), "\n")
 	right := strings.Split(pictureSize.ReplaceAllString(want, "$1"), "\n")
-	for i, line := range left {
-		if i >= len(right) || line != right[i] {
-			return fmt.Sprintf("%q is not in the source", line)
+	for i := range min(len(left), len(right)) {
+		if left[i] != right[i] {
+			return fmt.Sprintf("%q on the page is %q in the source", left[i], right[i])
 		}
 	}
-	if len(left) < len(right) {
-		return fmt.Sprintf("%q is missing", right[len(left)])
+	if len(left) != len(right) {
+		return fmt.Sprintf("%d lines on the page are %d in the source", len(left), len(right))
 	}
 	return ""
 }

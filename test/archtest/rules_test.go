@@ -2,10 +2,11 @@ package archtest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // flagged ends the lines of a source at which a rule must find fault.
@@ -18,32 +19,31 @@ const inFixtures = `package p; import ("context"; "errors"; "log/slog"; "maps"; 
 // TestRules: each rule finds fault at the lines of small sources that are flagged, and at
 // no others.
 func TestRules(t *testing.T) {
-	finds := map[string]bool{"bans": true} // in TestImports
+	finds := make(map[string]bool)
 	for i, f := range fixtures {
-		source := f.source
-		if strings.HasSuffix(f.file, ".go") && !strings.Contains(source, "package ") {
-			source = inFixtures + source
-		}
-		var want []int
-		for line, text := range strings.Split(source, "\n") {
-			if strings.HasSuffix(text, flagged) {
-				want = append(want, line+1)
-			}
-		}
-		finds[f.rule] = finds[f.rule] || len(want) > 0
 		t.Run(fmt.Sprintf("%s/%d", f.rule, i), func(t *testing.T) {
 			tree := NewTree("../..")
 			tree.add(t, "docs/time.md", "# A\n\n## The clock\n")
 			tree.add(t, keysPage, "\n### Keys\n| key | |\n| `err`, `retry_in` | |\n| `peer` | |\n")
 			tree.add(t, "test/mutants/rows/a.diff", "mutant: one\n")
 			tree.add(t, "lease/a_test.go", "package lease\n\nfunc TestA() {}\n")
-			tree.add(t, f.file, strings.ReplaceAll(source, flagged, ""))
-			var got []int
-			for _, finding := range found(tree, f.rule, f.file) {
-				got = append(got, finding.Line)
+			archive := txtar.Parse([]byte("-- " + f.file + " --\n" + f.source + "\n"))
+			var want []string
+			for _, file := range archive.Files {
+				source := strings.TrimSuffix(string(file.Data), "\n")
+				if strings.HasSuffix(file.Name, ".go") && !strings.Contains(source, "package ") {
+					source = inFixtures + source
+				}
+				for line, text := range strings.Split(source, "\n") {
+					if strings.HasSuffix(text, flagged) {
+						want = append(want, fmt.Sprintf("%s:%d", file.Name, line+1))
+					}
+				}
+				tree.add(t, file.Name, strings.ReplaceAll(source, flagged, ""))
 			}
-			if got = slices.Compact(got); !slices.Equal(got, want) {
-				t.Errorf("flagged lines %v, want %v of\n%s", got, want, source)
+			finds[f.rule] = finds[f.rule] || len(want) > 0
+			if got := found(tree, f.rule); !slices.Equal(got, want) {
+				t.Errorf("flagged %v, want %v of\n%s", got, want, f.source)
 			}
 		})
 	}
@@ -54,14 +54,16 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// found returns what a rule finds in a file.
-func found(tree *Tree, name, file string) (findings []Finding) {
+// found returns the lines at which a rule finds fault.
+func found(tree *Tree, name string) (places []string) {
 	for _, rule := range rules() {
 		if rule.name == name {
-			findings = rule.judge(tree)
+			for _, finding := range rule.judge(tree) {
+				places = append(places, fmt.Sprintf("%s:%d", finding.File, finding.Line))
+			}
 		}
 	}
-	return slices.DeleteFunc(findings, func(f Finding) bool { return f.File != file })
+	return slices.Compact(places)
 }
 
 func (t *Tree) add(test *testing.T, name, source string) {
@@ -74,12 +76,12 @@ func (t *Tree) add(test *testing.T, name, source string) {
 // TestImports: a file may import some paths and not others; "~" is this module.
 func TestImports(t *testing.T) {
 	for _, row := range importRows {
-		for list, refused := range map[string]bool{row.may: false, row.mayNot: true} {
+		for list, want := range map[string][]string{row.may: nil, row.mayNot: {row.file + ":3"}} {
 			for _, target := range strings.Fields(list) {
 				tree := NewTree(".")
 				tree.add(t, row.file, fmt.Sprintf("package p\n\nimport _ %q\n", strings.Replace(target, "~", Module+"/", 1)))
-				if findings := found(tree, row.rule, row.file); (len(findings) == 1 && findings[0].Line == 3) != refused {
-					t.Errorf("%s of %s by %s: %v, want refused: %t", row.rule, target, row.file, findings, refused)
+				if got := found(tree, "imports"); !slices.Equal(got, want) {
+					t.Errorf("imports of %s by %s: %v, want %v", target, row.file, got, want)
 				}
 			}
 		}
@@ -90,29 +92,6 @@ func TestLoadNamesTheFileThatDoesNotParse(t *testing.T) {
 	err := NewTree(".").Add("fsm/broken.go", "package fsm\nfunc {")
 	if err == nil || !strings.Contains(err.Error(), "fsm/broken.go:2") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestHarnessOfATestIsHermetic: a harness is judged because a test imports it,
-// directly or through another harness, and a test that calls what starts a process
-// in its package is found.
-func TestHarnessOfATestIsHermetic(t *testing.T) {
-	const starts = "\n\nimport \"os/exec\"\n\nfunc start() { _ = exec.Command(\"true\") }\n\nfunc run() { start() }\n"
-	tree := NewTree(".")
-	tree.add(t, "app/x.go", "package app"+starts)
-	tree.add(t, "app/x_test.go", "package app\n\nimport \""+Module+"/test/outer\"\n\nfunc use() { outer.Use(); run() }\n")
-	tree.add(t, "app/slow_test.go", "//go:build e2e\n\npackage app\n\nimport _ \""+Module+"/test/slow\"\n")
-	tree.add(t, "test/outer/x.go", "package outer\n\nimport _ \""+Module+"/test/inner\"\n")
-	tree.add(t, "test/inner/x.go", "package inner"+starts)
-	tree.add(t, "test/slow/x.go", "package slow"+starts)
-	in := make(map[string]bool)
-	for _, finding := range Check(tree) {
-		if finding.Rule == "hermetic" {
-			in[finding.File] = true
-		}
-	}
-	if want := map[string]bool{"app/x_test.go": true, "test/inner/x.go": true}; !maps.Equal(in, want) {
-		t.Errorf("found in %v, want %v", in, want)
 	}
 }
 

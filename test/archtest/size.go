@@ -46,7 +46,7 @@ func checkFuncSize(file *File, report report) {
 	if ast.IsGenerated(file.Syntax) {
 		return
 	}
-	for fn := range file.funcs() {
+	for _, fn := range file.funcs {
 		if lines := file.line(fn.End()) - file.line(fn.Pos()) + 1 - tableLines(file, fn); lines > maxFuncLines {
 			report(file.line(fn.Pos()), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
 		}
@@ -78,44 +78,35 @@ func tableLines(file *File, fn ast.Node) (n int) {
 // because of a string is left: people search for it as it is printed.
 func checkColumns(file *File, report report) {
 	most := map[string]int{architecture: 1 << 10, readme: maxPageColumns}[file.Path]
-	var left map[int]bool
+	var crossed lines
 	if file.isGo() {
-		most, left = maxColumns, longStrings(file)
+		most, crossed = maxColumns, rawLines(file)
 	}
 	for i, line := range strings.Split(file.Source, "\n") {
-		if columns := utf8.RuneCountInString(line); columns > most && !left[i+1] {
+		columns := utf8.RuneCountInString(line)
+		if columns > most && !crossed[i+1] &&
+			!(file.isGo() && utf8.RuneCountInString(onlyString.FindString(line))+closing > most) {
 			report(i+1, "%d columns; at most %d", columns, most)
 		}
 	}
 }
 
-var (
-	// operator is a place before a string at which a line can be broken.
-	operator = regexp.MustCompile(`,|&&|\|\||\+`)
-	literals = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
-)
+// onlyString matches the beginning of a line up to the end of a string, without a place
+// before it at which the line can be broken.
+var onlyString = regexp.MustCompile("^(?:[^\"`,+&|]|[&|][^&|]|" + literal + ")*" + literal)
 
-// longStrings returns the lines that a raw string crosses, and those on which a string
-// reaches beyond the bound and nothing before it is a place to break at.
-func longStrings(file *File) map[int]bool {
-	long := make(map[int]bool)
-	ast.Inspect(file.Syntax, func(node ast.Node) bool {
-		literal, ok := node.(*ast.BasicLit)
-		if !ok {
-			return true
+// literal matches a string on one line.
+const literal = "(?:\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)"
+
+// rawLines returns the lines that raw strings cross.
+func rawLines(file *File) lines {
+	crossed := make(lines)
+	for literal := range each[*ast.BasicLit](file.Syntax) {
+		if strings.Contains(literal.Value, "\n") {
+			crossed.add(file.tree, literal)
 		}
-		at, rows := file.tree.fset.Position(literal.Pos()), strings.Count(literal.Value, "\n")
-		for i := range rows {
-			long[at.Line+i], long[at.Line+i+1] = true, true
-		}
-		before := file.Source[at.Offset-at.Column+1 : at.Offset]
-		if utf8.RuneCountInString(before+literal.Value)+closing > maxColumns &&
-			!operator.MatchString(literals.ReplaceAllString(before, "")) {
-			long[at.Line] = true
-		}
-		return true
-	})
-	return long
+	}
+	return crossed
 }
 
 // codeLines counts the lines on which at least part of a token stands; blank

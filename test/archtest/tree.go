@@ -31,15 +31,17 @@ type Tree struct {
 	texts   map[string]*File
 	fset    *token.FileSet
 
+	// What rules look up in other files.
+	documents map[string]string // comments of packages
+	variables map[name]bool     // at package level
+	tests     string            // each with its package, in a line of its own
+	mutants   string            // their tables
+
 	// What several files show together, found when a rule asks first: all are added before.
-	virtual   func() spans                              // what runs in bubbles
-	judged    func() map[*File]bool                     // what must be hermetic
-	starting  func() map[name]bool                      // functions that start a process
-	variables func() map[name]bool                      // at package level
-	documents func() map[string]string                  // comments of packages
-	tests     func() map[string][]string                // names of tests by package
-	mutants   func() map[string]bool                    // names of mutants
-	types     func() (*types.Info, map[*ast.File]error) // of fsm, with errors by first file
+	virtual  func() map[*token.File]lines              // what runs in bubbles
+	judged   func() map[*File]bool                     // what must be hermetic
+	starting func() map[name]bool                      // functions that start a process
+	types    func() (*types.Info, map[*ast.File]error) // of fsm, with errors by first file
 }
 
 // File is one source file.
@@ -49,19 +51,17 @@ type File struct {
 	Syntax *ast.File // nil unless it is Go
 
 	tree    *Tree
+	funcs   []*ast.FuncDecl // functions and methods that it declares
 	anchors map[string]bool // of a page
 }
 
 // NewTree returns an empty tree whose imports are resolved in root.
 func NewTree(root string) *Tree {
-	t := &Tree{Root: root, fset: token.NewFileSet(), texts: make(map[string]*File)}
+	t := &Tree{Root: root, fset: token.NewFileSet(), texts: make(map[string]*File), tests: "\n", mutants: "\n",
+		documents: make(map[string]string), variables: make(map[name]bool)}
 	t.virtual = sync.OnceValue(t.findVirtual)
 	t.judged = sync.OnceValue(t.findJudged)
 	t.starting = sync.OnceValue(t.findStarting)
-	t.variables = sync.OnceValue(t.findVariables)
-	t.documents = sync.OnceValue(t.findDocuments)
-	t.mutants = sync.OnceValue(t.findMutants)
-	t.tests = sync.OnceValue(t.findTests)
 	t.types = sync.OnceValues(t.findTypes)
 	return t
 }
@@ -105,6 +105,9 @@ func (t *Tree) Add(name, source string) (err error) {
 	file := &File{Path: name, Source: source, tree: t}
 	if path.Ext(name) != ".go" {
 		t.texts[name] = file
+		if path.Ext(name) == ".diff" {
+			t.mutants += source
+		}
 		return nil
 	}
 	file.Syntax, err = parser.ParseFile(t.fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -112,7 +115,39 @@ func (t *Tree) Add(name, source string) (err error) {
 		return fmt.Errorf("parse: %w", err)
 	}
 	t.Files = append(t.Files, file)
+	file.index()
 	return nil
+}
+
+// index notes what rules look up: the file's functions, its variables, its tests, and the
+// comment of its package, which is that of the first file that has one.
+func (f *File) index() {
+	t, pkg := f.tree, f.Package()
+	if !f.test() && t.documents[pkg] == "" {
+		t.documents[pkg] = f.Syntax.Doc.Text()
+	}
+	for _, d := range f.declared() {
+		fn, ok := d.node.(*ast.FuncDecl)
+		switch {
+		case d.kind == token.VAR && f.written():
+			t.variables[name{pkg, d.Name}] = true
+		case ok:
+			f.funcs = append(f.funcs, fn)
+			if f.isTest(fn) {
+				t.tests += pkg + "." + d.Name + "\n"
+			}
+		}
+	}
+}
+
+// filesOf returns the files of Go for which something holds.
+func (t *Tree) filesOf(holds func(*File) bool) (files []*File) {
+	for _, file := range t.Files {
+		if holds(file) {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // all returns the files of Go and the other texts.
@@ -136,7 +171,8 @@ func (f *File) written() bool { return f.isGo() && !f.test() && !ast.IsGenerated
 func (f *File) ships() bool { return f.written() && !within(f.Package(), "test") }
 
 // line returns the line of pos, which is in any file of the tree.
-func (f *File) line(pos token.Pos) int { return f.tree.fset.Position(pos).Line }
+func (t *Tree) line(pos token.Pos) int { return t.fset.Position(pos).Line }
+func (f *File) line(pos token.Pos) int { return f.tree.line(pos) }
 
 // text returns the source of a node, in which patterns look: gofmt writes each thing in
 // one way, and packages are known by their own names.
@@ -144,15 +180,20 @@ func (f *File) text(node ast.Node) string {
 	return f.Source[f.tree.fset.Position(node.Pos()).Offset:f.tree.fset.Position(node.End()).Offset]
 }
 
-// funcs iterates over the functions and methods that the file declares.
-func (f *File) funcs() iter.Seq[*ast.FuncDecl] {
-	return func(yield func(*ast.FuncDecl) bool) {
-		for _, decl := range f.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && !yield(fn) {
+// each iterates over the nodes of one type in root, an outer one before those inside it.
+func each[N ast.Node](root ast.Node) iter.Seq[N] {
+	return func(yield func(N) bool) {
+		for node := range ast.Preorder(root) {
+			if n, ok := node.(N); ok && !yield(n) {
 				return
 			}
 		}
 	}
+}
+
+// isTest reports whether go test calls a function of the file as a test.
+func (f *File) isTest(fn *ast.FuncDecl) bool {
+	return f.test() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test")
 }
 
 // declared is a name that a file declares at its top level.
@@ -221,29 +262,33 @@ func importPath(spec *ast.ImportSpec) string {
 	return target
 }
 
+// lines are some lines of a file.
+type lines map[int]bool
+
+// add adds the lines on which a node stands.
+func (l lines) add(tree *Tree, node ast.Node) {
+	for line := tree.line(node.Pos()); line <= tree.line(node.End()); line++ {
+		l[line] = true
+	}
+}
+
 // noted returns the lines that a comment with the note excuses: its own, the one right
 // below, and all of the function that it documents.
-func (f *File) noted(note string) map[int]bool {
-	lines := make(map[int]bool)
-	excuse := func(from, to int) {
-		for line := from; line <= to; line++ {
-			lines[line] = true
-		}
-	}
+func (f *File) noted(note string) lines {
+	excused := make(lines)
 	for _, group := range f.Syntax.Comments {
 		for _, comment := range group.List {
 			if strings.Contains(comment.Text, note) {
-				excuse(f.line(comment.Pos()), f.line(comment.Pos()))
-				excuse(f.line(group.End())+1, f.line(group.End())+1)
+				excused[f.line(comment.Pos())], excused[f.line(group.End())+1] = true, true
 			}
 		}
 	}
-	for fn := range f.funcs() {
+	for _, fn := range f.funcs {
 		if strings.Contains(fn.Doc.Text(), note) {
-			excuse(f.line(fn.Pos()), f.line(fn.End()))
+			excused.add(f.tree, fn)
 		}
 	}
-	return lines
+	return excused
 }
 
 // within reports whether pkg is parent or lies below it.

@@ -83,15 +83,12 @@ func checkWords(file *File, report report) {
 	for _, group := range file.Syntax.Comments {
 		judge(file.line(group.Pos()), group.Text(), inTexts)
 	}
-	ast.Inspect(file.Syntax, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
-				judge(file.line(n.Pos()), text, inTexts)
-			}
-		case *ast.Ident:
-			judge(file.line(n.Pos()), strings.Join(wordPart.FindAllString(n.Name, -1), " "), invented)
+	for literal := range each[*ast.BasicLit](file.Syntax) {
+		if text, err := strconv.Unquote(literal.Value); literal.Kind == token.STRING && err == nil {
+			judge(file.line(literal.Pos()), text, inTexts)
 		}
-		return true
-	})
+	}
+	for ident := range each[*ast.Ident](file.Syntax) {
+		judge(file.line(ident.Pos()), strings.Join(wordPart.FindAllString(ident.Name, -1), " "), invented)
+	}
 }
