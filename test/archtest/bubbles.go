@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // bubbleNote excuses a wait that runs only inside a synctest bubble although this cannot
@@ -84,15 +85,11 @@ func reaching(calls map[name][]name, targets map[name]bool) map[name]bool {
 func BubbleTests(tree *Tree) map[string][]string {
 	enter := reaching(tree.calls((*File).isGo), map[name]bool{bubbleTest: true})
 	tests := make(map[string][]string)
-	for _, file := range tree.Files {
-		for _, fn := range file.funcs {
-			if pkg := file.Package(); file.isTest(fn) && enter[name{Module + "/" + pkg, fn.Name.Name}] {
-				tests[pkg] = append(tests[pkg], fn.Name.Name)
-			}
+	for _, test := range slices.Sorted(strings.FieldsSeq(tree.tests)) {
+		dot := strings.LastIndexByte(test, '.')
+		if pkg := test[:dot]; enter[name{Module + "/" + pkg, test[dot+1:]}] {
+			tests[pkg] = append(tests[pkg], test[dot+1:])
 		}
-	}
-	for _, names := range tests {
-		slices.Sort(names)
 	}
 	return tests
 }

@@ -87,17 +87,17 @@ func (m *measure) declarations(file *File) {
 // whether in a peer, in another program of the packages or in what builds these. Tests and
 // generated files do not count.
 func Figures(tree *Tree) string {
-	m, folders := measured(tree), arrows(tree)
+	m, arrows := measured(tree), arrows(tree)
+	_, circles := floors(arrows)
 	lines := func(share float64) int {
 		return m.functions[min(int(share*float64(len(m.functions))), len(m.functions)-1)]
 	}
-	circles := over(floors(folders), len(folders)-1)
 	interfaces := over(m.interfaces, maxInterface)
 	structs, methods := over(m.structs, maxFields), over(m.methods, maxMethods)
 	var b strings.Builder
 	for _, row := range []struct{ name, figure string }{
 		{"folders at the top", fmt.Sprint(len(tree.Folders))},
-		{"arrows between them", fmt.Sprintf("%d, circles reached from %d folders", count(folders), len(circles))},
+		{"arrows between them", fmt.Sprintf("%d, circles reached from %d folders", len(arrows), len(circles))},
 		{"lines of code", fmt.Sprint(m.lines)},
 		{"functions", fmt.Sprintf("%d, of %d lines (median), %d (p90), %d (longest)", len(m.functions),
 			lines(0.5), lines(0.9), lines(1))},
@@ -133,21 +133,17 @@ func largest(sizes map[string]int) string {
 	return strings.Join(names[:min(len(names), 5)], ", ")
 }
 
-// arrows returns, by folder at the top, the folders that packages in it import, tests not
-// counted.
-func arrows(tree *Tree) map[string]map[string]bool {
-	arrows := make(map[string]map[string]bool)
-	for _, file := range tree.Files {
-		from := top(file.Package())
-		if file.test() || from == "." {
-			continue
-		}
-		if arrows[from] == nil {
-			arrows[from] = make(map[string]bool)
-		}
+// arrow is an import of packages in one folder at the top by packages in another.
+type arrow struct{ from, to string }
+
+// arrows returns those between folders, tests and the root not counted.
+func arrows(tree *Tree) map[arrow]bool {
+	arrows := make(map[arrow]bool)
+	for _, file := range tree.filesOf(func(f *File) bool { return !f.test() && f.Package() != "." }) {
 		for _, spec := range file.Syntax.Imports {
-			if target, ours := housePackage(importPath(spec)); ours && top(target) != from && target != "." {
-				arrows[from][top(target)] = true
+			target, ours := housePackage(importPath(spec))
+			if one := (arrow{top(file.Package()), top(target)}); ours && one.from != one.to && one.to != "." {
+				arrows[one] = true
 			}
 		}
 	}
@@ -160,24 +156,14 @@ func top(pkg string) string {
 	return folder
 }
 
-// count returns how many arrows there are.
-func count(arrows map[string]map[string]bool) (n int) {
-	for _, to := range arrows { // order-free: a sum
-		n += len(to)
-	}
-	return n
-}
-
-// floors puts each folder one floor above the highest that it imports. One that is in a
-// circle, or above one, ends on the floor whose number is that of the folders.
-func floors(arrows map[string]map[string]bool) map[string]int {
-	floors := make(map[string]int)
-	for range arrows { // the longest way has a step for each folder
-		for name, imported := range arrows { // order-free: until each has its floor
-			for to := range imported {
-				floors[name] = max(floors[name], min(floors[to]+1, len(arrows)))
-			}
+// floors puts each folder one floor above the highest that it imports, and returns the
+// folders that are in a circle, or above one, too.
+func floors(arrows map[arrow]bool) (floors map[string]int, circles []string) {
+	floors = make(map[string]int)
+	for range len(arrows) + 1 { // the longest way takes each arrow once
+		for one := range arrows { // order-free: until each has its floor
+			floors[one.from] = max(floors[one.from], min(floors[one.to]+1, len(arrows)+1))
 		}
 	}
-	return floors
+	return floors, slices.Sorted(maps.Keys(over(floors, len(arrows))))
 }

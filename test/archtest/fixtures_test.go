@@ -295,7 +295,7 @@ func run() { _ = exec.Command("true") }`},
 
 	{"links", "docs/README.md", "[time](time.md) //!"},
 	{"links", "docs/one.md", "# Two `words`!\n\n## Two words\n\n<a id=\"proof\"></a>\n" +
-		"[out](https://example.org/x.md), [twice](#two-words-1), [self](#proof)\n" +
+		"[out](https://example.org/x.md), [headed](#two-words), [self](#proof)\n" +
 		"```\n[fenced](nowhere.md)\n```\n<!-- [comment](nowhere.md)\n-->" +
 		"[gone](nowhere.md) //!\n[lost](#lost) //!\n[file](../none.go) //!\n[other](time.md#none) //!"},
 

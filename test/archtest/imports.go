@@ -26,23 +26,18 @@ type ban struct {
 
 func paths(expr string) *regexp.Regexp { return regexp.MustCompile(`^(?:` + expr + `)`) }
 
-// theLog is the package raftstore and its parts.
-var theLog, butLeader = paths(Module + `/raftstore\b`), paths(Module + `/raftstore/leader\b`)
-
 const (
 	reader  = "cli/trivet-import/inspectordb" // reads the databases of other programs
+	isPure  = "it is a pure package"
 	drivers = "a peer has no database drivers, which are 8 MB; " + reader + " has them, for trivet-import alone"
 )
 
 // bans keep what is heavy, or belongs to one room, out of the others (docs/design.md#kept),
 // and narrow the house, although what they name stands lower.
 var bans = []ban{
-	{in: []string{"cli"}, targets: theLog, but: butLeader, tests: true,
-		why: "the command line reaches the log through app"},
-	{in: []string{"firewall", "inspector/ironic", "failover/kube", "failover/fence"}, targets: theLog, but: butLeader,
-		tests: true, why: "effects know nothing of Raft; declare the interface you need"},
-	{in: []string{"haconfig"}, targets: theLog, but: butLeader, tests: true,
-		why: "admission needs no log; declare the interface you need"},
+	{in: []string{"cli", "firewall", "inspector/ironic", "failover/kube", "failover/fence", "haconfig"}, tests: true,
+		targets: paths(Module + `/raftstore\b`), but: paths(Module + `/raftstore/leader\b`),
+		why: "effects, admission and the command line know nothing of Raft; declare the interface you need"},
 	{in: []string{"inspector"}, targets: paths(Module + `/cluster\b`), tests: true,
 		why: "declare the interface you need; raftstore/logerr has the errors of the log"},
 	{targets: paths(`github\.com/hashicorp/raft`), tests: true,
@@ -67,11 +62,10 @@ var bans = []ban{
 	{targets: paths(Module + `/(?:test/|packaging\b)`), free: []string{"test", "packaging"},
 		why: "a test harness is for tests and harnesses"},
 	// fsm computes the same on every peer: no I/O, lock or log. hash/maphash is seeded by process.
-	{in: []string{"fsm"}, why: "it is a pure package",
+	{in: []string{"fsm"}, why: isPure,
 		targets: paths(`(?:os|io/ioutil|syscall|path/filepath|net|sync|context|runtime|unsafe|hash/maphash)\b`)},
-	{in: []string{"fsm", "config", "cluster/pki"}, targets: paths(`(?:math/rand|crypto/rand|log)\b`),
-		why: "it is a pure package"},
-	{in: []string{"cluster/pki"}, targets: paths(`os\b`), why: "it is a pure package"},
+	{in: []string{"fsm", "config", "cluster/pki"}, targets: paths(`(?:math/rand|crypto/rand|log)\b`), why: isPure},
+	{in: []string{"cluster/pki"}, targets: paths(`os\b`), why: isPure},
 }
 
 // checkImports compares every import of the module with the house, and every import with

@@ -57,12 +57,9 @@ func logKeys(file *File, call *ast.CallExpr) (keys []ast.Expr) {
 	if found == nil || call.Ellipsis.IsValid() {
 		return nil
 	}
-	before := 1 // arguments, the message and a context
-	switch {
-	case found[1] == "With":
+	before := 1 + len(found[2])/len("Context") // arguments, the message and a context
+	if found[1] == "With" {
 		before = 0
-	case found[2] != "":
-		before = 2
 	}
 	for rest := call.Args[min(before, len(call.Args)):]; len(rest) > 0; {
 		if _, made := rest[0].(*ast.CallExpr); made { // an attribute

@@ -6,12 +6,9 @@ import (
 	"go/importer"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
-	"strings"
 )
 
 // ordered reports whether the order of a map may not reach what a file computes, which is
@@ -49,39 +46,31 @@ func checkMapOrder(file *File, report report) {
 	}
 }
 
+// exported matches a package and the file that has its types.
+var exported = regexp.MustCompile(`(?m)^(.+)\t(.+)$`)
+
 // findTypes type-checks fsm and what is below it, as far as errors allow, which it returns
 // by the first file of a package. The go command compiles what is imported and not cached.
 func (t *Tree) findTypes() (*types.Info, map[*ast.File]error) {
-	syntax, targets := make(map[string][]*ast.File), make(map[string]bool)
+	list := exec.Command("go", "list", "-e", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "./fsm/...")
+	list.Dir = t.Root
+	out, listErr := list.Output()
+	exports := make(map[string]string)
+	for _, found := range exported.FindAllStringSubmatch(string(out), -1) {
+		exports[found[1]] = found[2]
+	}
+	syntax := make(map[string][]*ast.File)
 	for _, file := range t.filesOf(ordered) {
 		syntax[file.Package()] = append(syntax[file.Package()], file.Syntax)
-		for _, spec := range file.Syntax.Imports {
-			targets[importPath(spec)] = true
-		}
 	}
-	from, listErr := exportData(t.Root, slices.Sorted(maps.Keys(targets)))
+	from := importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}
 	broken := make(map[*ast.File]error)
 	for pkg, files := range syntax {
 		all := []error{listErr}
-		config := types.Config{Importer: importer.ForCompiler(t.fset, "gc", from),
-			Error: func(err error) { all = append(all, err) }}
+		config := types.Config{Importer: from, Error: func(err error) { all = append(all, err) }}
 		_, _ = config.Check(Module+"/"+pkg, t.fset, files, info) // Error has had each error
 		broken[files[0]] = errors.Join(all[:min(len(all), 3)]...)
 	}
 	return info, broken
-}
-
-// exportData asks the go command, run in dir, for the types of packages.
-func exportData(dir string, packages []string) (importer.Lookup, error) {
-	list := exec.Command("go",
-		append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "--"}, packages...)...)
-	list.Dir = dir
-	out, err := list.Output()
-	files := make(map[string]string)
-	for line := range strings.Lines(string(out)) {
-		name, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		files[name] = file
-	}
-	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }, err
 }

@@ -52,9 +52,9 @@ func checkLinks(file *File, report report) {
 		return
 	}
 	for name := range file.tree.texts {
-		base := path.Base(name)
-		if path.Dir(name) == "docs" && path.Ext(base) == ".md" && name != file.Path && !strings.Contains(text, "]("+base) {
-			report(1, "%s is not in the index: say when to read it", base)
+		page, ok := strings.CutPrefix(name, "docs/")
+		if ok && path.Ext(page) == ".md" && name != file.Path && !strings.Contains(text, "]("+page) {
+			report(1, "%s is not in the index: say when to read it", page)
 		}
 	}
 }
@@ -112,9 +112,6 @@ func (t *Tree) find(target string) error {
 		}
 		return nil
 	}
-	if page.anchors == nil {
-		page.anchors = anchorsOf(page.Source)
-	}
 	if anchor != "" && !page.anchors[anchor] {
 		return fmt.Errorf("%s has no anchor %q", name, anchor)
 	}
@@ -135,11 +132,7 @@ func anchorsOf(text string) map[string]bool {
 		if name == "" {
 			name = strings.ReplaceAll(notInNames.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-")
 		}
-		unique := name
-		for n := 1; anchors[unique] && found[2] == ""; n++ {
-			unique = fmt.Sprintf("%s-%d", name, n) // the second heading of one name
-		}
-		anchors[unique] = true
+		anchors[name] = true
 	}
 	return anchors
 }

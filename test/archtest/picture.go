@@ -25,7 +25,8 @@ const (
 // folder imports only from floors below its own. What is drawn comes from the source
 // alone, so that the picture in ARCHITECTURE.md can be made again after any change.
 func picture(tree *Tree) string {
-	docs, floors := tree.documents, floors(arrows(tree))
+	docs := tree.documents
+	floors, _ := floors(arrows(tree))
 	floors["."] = len(tree.Files) // main.go is above all
 	lines, packages := make(map[string]int), make(map[string]bool)
 	for _, file := range tree.filesOf((*File).ships) {

@@ -27,18 +27,23 @@ const (
 	readme          = "README.md"
 )
 
-// bounded reports whether the lines of a file are counted.
-func bounded(file *File) bool {
-	return file.isGo() && !ast.IsGenerated(file.Syntax) || file.Path == architecture || file.Path == readme
+// bounds of the lines of a file and of their columns.
+type bounds struct{ lines, columns int }
+
+// bounds returns those of a file, zeros for one whose lines are not counted.
+func (f *File) bounds() bounds {
+	if f.isGo() && !ast.IsGenerated(f.Syntax) {
+		return bounds{maxFileLines, maxColumns}
+	}
+	return map[string]bounds{architecture: {maxPageLines, 1 << 10}, readme: {1 << 10, maxPageColumns}}[f.Path]
 }
 
+// bounded reports whether the lines of a file are counted.
+func bounded(file *File) bool { return file.bounds().lines > 0 }
+
 func checkFileSize(file *File, report report) {
-	most := map[string]int{architecture: maxPageLines}[file.Path]
-	if file.isGo() {
-		most = maxFileLines
-	}
-	if lines := strings.Count(file.Source, "\n"); lines > most && most > 0 {
-		report(1, "%d lines; at most %d, one idea each", lines, most)
+	if lines := strings.Count(file.Source, "\n"); lines > file.bounds().lines {
+		report(1, "%d lines; at most %d, one idea each", lines, file.bounds().lines)
 	}
 }
 
@@ -77,11 +82,7 @@ func tableLines(file *File, fn ast.Node) (n int) {
 // checkColumns finds lines that are too long and can be broken. One that goes on only
 // because of a string is left: people search for it as it is printed.
 func checkColumns(file *File, report report) {
-	most := map[string]int{architecture: 1 << 10, readme: maxPageColumns}[file.Path]
-	var crossed lines
-	if file.isGo() {
-		most, crossed = maxColumns, rawLines(file)
-	}
+	most, crossed := file.bounds().columns, rawLines(file)
 	for i, line := range strings.Split(file.Source, "\n") {
 		columns := utf8.RuneCountInString(line)
 		if columns > most && !crossed[i+1] &&
@@ -101,6 +102,9 @@ const literal = "(?:\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)"
 // rawLines returns the lines that raw strings cross.
 func rawLines(file *File) lines {
 	crossed := make(lines)
+	if !file.isGo() {
+		return crossed
+	}
 	for literal := range each[*ast.BasicLit](file.Syntax) {
 		if strings.Contains(literal.Value, "\n") {
 			crossed.add(file.tree, literal)

@@ -105,6 +105,7 @@ func (t *Tree) Add(name, source string) (err error) {
 	file := &File{Path: name, Source: source, tree: t}
 	if path.Ext(name) != ".go" {
 		t.texts[name] = file
+		file.anchors = anchorsOf(source)
 		if path.Ext(name) == ".diff" {
 			t.mutants += source
 		}
@@ -133,7 +134,7 @@ func (f *File) index() {
 			t.variables[name{pkg, d.Name}] = true
 		case ok:
 			f.funcs = append(f.funcs, fn)
-			if f.isTest(fn) {
+			if f.test() && fn.Recv == nil && strings.HasPrefix(d.Name, "Test") {
 				t.tests += pkg + "." + d.Name + "\n"
 			}
 		}
@@ -191,11 +192,6 @@ func each[N ast.Node](root ast.Node) iter.Seq[N] {
 	}
 }
 
-// isTest reports whether go test calls a function of the file as a test.
-func (f *File) isTest(fn *ast.FuncDecl) bool {
-	return f.test() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test")
-}
-
 // declared is a name that a file declares at its top level.
 type declared struct {
 	*ast.Ident
@@ -245,10 +241,7 @@ func (f *File) imports() map[string]string {
 	imports := make(map[string]string)
 	for _, spec := range f.Syntax.Imports {
 		target := importPath(spec)
-		name := path.Base(target)
-		if digits, ok := strings.CutPrefix(name, "v"); ok && strings.Trim(digits, "0123456789") == "" {
-			name = path.Base(path.Dir(target))
-		}
+		name := path.Base(version.ReplaceAllString(target, ""))
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
@@ -256,6 +249,9 @@ func (f *File) imports() map[string]string {
 	}
 	return imports
 }
+
+// version ends the import path of a module's later major version.
+var version = regexp.MustCompile(`/v\d+$`)
 
 func importPath(spec *ast.ImportSpec) string {
 	target, _ := strconv.Unquote(spec.Path.Value) // the parser refuses a file in which this fails
