@@ -28,8 +28,10 @@ func TestHouse(t *testing.T) {
 	if len(tree.Files) < 10 || len(tree.texts) < 10 {
 		t.Fatalf("only %d files and %d texts: the walk is broken", len(tree.Files), len(tree.texts))
 	}
-	for _, finding := range Check(tree) {
-		t.Error(finding)
+	for _, rule := range rules() {
+		for _, finding := range rule.judge(tree) {
+			t.Error(finding)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func reaching(calls map[name][]name, targets map[name]bool) map[name]bool {
 func BubbleTests(tree *Tree) map[string][]string {
 	enter := reaching(tree.calls((*File).isGo), map[name]bool{bubbleTest: true})
 	tests := make(map[string][]string)
-	for _, test := range slices.Sorted(strings.FieldsSeq(tree.tests)) {
+	for _, test := range slices.Sorted(strings.FieldsSeq(tree.tests.String())) {
 		dot := strings.LastIndexByte(test, '.')
 		if pkg := test[:dot]; enter[name{Module + "/" + pkg, test[dot+1:]}] {
 			tests[pkg] = append(tests[pkg], test[dot+1:])

@@ -41,10 +41,9 @@ func checkGlobals(file *File, report report) {
 		})
 	}
 	for _, fn := range file.funcs {
-		local := locals(file, fn)
 		for _, target := range assigned(fn) {
 			root := identifier.FindString(file.text(target)) // x of x.f, x[i] and *x
-			if file.tree.variables[name{file.Package(), root}] && !local[root] {
+			if file.tree.variables[name{file.Package(), root}] && !locals(file, fn)[root] {
 				report(file.line(target.Pos()), "%s changes the package-level variable %s: keep state in a value",
 					fn.Name.Name, root)
 			}

@@ -61,15 +61,6 @@ func rules() []rule {
 	}
 }
 
-// Check runs every rule over the tree and returns the findings, sorted by rule and place.
-func Check(tree *Tree) []Finding {
-	var findings []Finding
-	for _, rule := range rules() {
-		findings = append(findings, rule.judge(tree)...)
-	}
-	return findings
-}
-
 // judge returns what the rule finds, one finding of a kind for each line, sorted by place.
 func (r rule) judge(tree *Tree) (findings []Finding) {
 	for _, file := range tree.all() {

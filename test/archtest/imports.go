@@ -79,20 +79,17 @@ func checkImports(file *File, report report) {
 	below := func(parent string) bool { return within(importer, parent) }
 	for _, spec := range file.Syntax.Imports {
 		target := importPath(spec)
-		var reasons []string
-		if pkg, ours := housePackage(target); ours {
-			reasons = append(reasons, refusal(importer, pkg))
+		refuse := func(reason string) {
+			report(file.line(spec.Pos()), "%s may not import %s: %s", importer, target, reason)
+		}
+		if pkg, ours := housePackage(target); ours && refusal(importer, pkg) != "" {
+			refuse(refusal(importer, pkg))
 		}
 		for _, b := range bans {
 			if (b.tests || !file.test()) && (b.in == nil || slices.ContainsFunc(b.in, below)) &&
 				!slices.ContainsFunc(b.free, below) && b.targets.MatchString(target) &&
 				(b.but == nil || !b.but.MatchString(target)) {
-				reasons = append(reasons, b.why)
-			}
-		}
-		for _, reason := range reasons {
-			if reason != "" {
-				report(file.line(spec.Pos()), "%s may not import %s: %s", importer, target, reason)
+				refuse(b.why)
 			}
 		}
 	}

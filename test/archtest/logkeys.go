@@ -48,10 +48,9 @@ func checkLogKeys(file *File, report report) {
 func logKeys(file *File, call *ast.CallExpr) (keys []ast.Expr) {
 	function := file.text(call.Fun)
 	if attribute.MatchString(function) && len(call.Args) > 0 {
-		if literal, ok := call.Args[0].(*ast.BasicLit); ok {
-			return []ast.Expr{literal}
+		if _, literal := call.Args[0].(*ast.BasicLit); literal { // another is a variable's
+			return call.Args[:1]
 		}
-		return nil // a variable's
 	}
 	found := logged.FindStringSubmatch(function)
 	if found == nil || call.Ellipsis.IsValid() {

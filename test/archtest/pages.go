@@ -80,7 +80,7 @@ func checkNames(page *File, report report) {
 			if found[3] == "" {
 				test += "\n"
 			}
-			if !strings.Contains(page.tree.tests, test) {
+			if !strings.Contains(page.tree.tests.String(), test) {
 				report(i+1, "there is no test %s", found[0])
 			}
 		}

@@ -82,7 +82,14 @@ func tableLines(file *File, fn ast.Node) (n int) {
 // checkColumns finds lines that are too long and can be broken. One that goes on only
 // because of a string is left: people search for it as it is printed.
 func checkColumns(file *File, report report) {
-	most, crossed := file.bounds().columns, rawLines(file)
+	most, crossed := file.bounds().columns, make(lines) // by raw strings
+	if file.isGo() {
+		for literal := range each[*ast.BasicLit](file.Syntax) {
+			if strings.Contains(literal.Value, "\n") {
+				crossed.add(file.tree, literal)
+			}
+		}
+	}
 	for i, line := range strings.Split(file.Source, "\n") {
 		columns := utf8.RuneCountInString(line)
 		if columns > most && !crossed[i+1] &&
@@ -98,20 +105,6 @@ var onlyString = regexp.MustCompile("^(?:[^\"`,+&|]|[&|][^&|]|" + literal + ")*"
 
 // literal matches a string on one line.
 const literal = "(?:\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)"
-
-// rawLines returns the lines that raw strings cross.
-func rawLines(file *File) lines {
-	crossed := make(lines)
-	if !file.isGo() {
-		return crossed
-	}
-	for literal := range each[*ast.BasicLit](file.Syntax) {
-		if strings.Contains(literal.Value, "\n") {
-			crossed.add(file.tree, literal)
-		}
-	}
-	return crossed
-}
 
 // codeLines counts the lines on which at least part of a token stands; blank
 // lines and lines of comment alone do not count.

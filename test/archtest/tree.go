@@ -34,7 +34,7 @@ type Tree struct {
 	// What rules look up in other files.
 	documents map[string]string // comments of packages
 	variables map[name]bool     // at package level
-	tests     string            // each with its package, in a line of its own
+	tests     strings.Builder   // each with its package, between line ends
 	mutants   string            // their tables
 
 	// What several files show together, found when a rule asks first: all are added before.
@@ -57,7 +57,7 @@ type File struct {
 
 // NewTree returns an empty tree whose imports are resolved in root.
 func NewTree(root string) *Tree {
-	t := &Tree{Root: root, fset: token.NewFileSet(), texts: make(map[string]*File), tests: "\n", mutants: "\n",
+	t := &Tree{Root: root, fset: token.NewFileSet(), texts: make(map[string]*File), mutants: "\n",
 		documents: make(map[string]string), variables: make(map[name]bool)}
 	t.virtual = sync.OnceValue(t.findVirtual)
 	t.judged = sync.OnceValue(t.findJudged)
@@ -74,7 +74,7 @@ func Load(root string) (*Tree, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && skipped(name):
+		case d.IsDir() && name != "." && skipped.MatchString(name):
 			return fs.SkipDir
 		case d.IsDir() && name != "." && !strings.Contains(name, "/"):
 			tree.Folders = append(tree.Folders, name)
@@ -92,13 +92,9 @@ func Load(root string) (*Tree, error) {
 	return tree, errors.Join(broken...)
 }
 
-// skipped reports whether a folder is no part of the source: data of tests, what builds
+// skipped matches a folder that is no part of the source: data of tests, what builds
 // make, others' modules.
-func skipped(name string) bool {
-	base := path.Base(name)
-	return name == "bin" || name == "dist" || base == "testdata" || base == "vendor" || base == "node_modules" ||
-		strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
-}
+var skipped = regexp.MustCompile(`^(?:bin|dist)$|(?:^|/)(?:testdata|vendor|node_modules|[._][^/]*)$`)
 
 // Add takes one file into the tree and parses it if it is Go.
 func (t *Tree) Add(name, source string) (err error) {
@@ -135,7 +131,7 @@ func (f *File) index() {
 		case ok:
 			f.funcs = append(f.funcs, fn)
 			if f.test() && fn.Recv == nil && strings.HasPrefix(d.Name, "Test") {
-				t.tests += pkg + "." + d.Name + "\n"
+				fmt.Fprintf(&t.tests, "\n%s.%s\n", pkg, d.Name)
 			}
 		}
 	}
