@@ -110,10 +110,8 @@ func refusal(importer, target string) string {
 		return ""
 	case slices.Contains(parts, importer) && !limited:
 		return "a part of its parent imports nothing of the house"
-	case kin && within(target, importer):
-		return "a parent never imports its child; app wires them"
 	case kin && !within(importer, target):
-		return "siblings ignore each other; meet in the parent"
+		return "a child is not for its parent or siblings: meet in the parent, app wires them"
 	case toLine < fromLine, toLine == fromLine && toColumn < fromColumn:
 		return "imports point downward, and on a line to the right"
 	}
