@@ -107,9 +107,7 @@ func (a *playbooks) staysOne(deb string) {
 	first, p := a.lab.hosts[0], a.lab
 	cluster := func(h *packagedHost) string {
 		s, err := h.status()
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		testenv.Must(a.t, err)
 		return s.Cluster
 	}
 	was := cluster(p.hosts[1])
@@ -155,9 +153,7 @@ exec nsenter --all --target "$init" env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/l
 func (a *playbooks) write(name string, mode os.FileMode, text string) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, os.WriteFile(path, []byte(text), mode))
 	return path
 }
 
@@ -165,9 +161,7 @@ func (a *playbooks) write(name string, mode os.FileMode, text string) string {
 func (a *playbooks) inventory(deb string) string {
 	a.t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(ansibleUser), bcrypt.MinCost)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	testenv.Must(a.t, err)
 	if known, err := os.ReadFile(filepath.Join(a.dir, "hash")); err == nil {
 		hash = known // the same in each run: bcrypt makes another each time
 	}

@@ -135,9 +135,7 @@ func TestBadConfiguration(t *testing.T) {
 	p := l.Add("a")
 	file := filepath.Join(l.dir, "bad.yaml")
 	text := "nmae: h1\napi:\n  listen: nowhere\nraft:\n  timing: soon\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	r := p.Trivet("serve", "--config", file)
 	for _, want := range []string{"bad.yaml:1: nmae", "bad.yaml:3: api.listen", "bad.yaml:5: raft.timing",
 		"trivet: hint: "} {
@@ -192,9 +190,7 @@ func fullDirectory(t *testing.T, store string) {
 	load := l.Write(4)
 	l.lead(full)
 	filler := filepath.Join(full.Dir, "filler")
-	if err := fill(filler); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, fill(filler))
 	another := func() error {
 		s, err := l.Peers[1].Status()
 		if err == nil && (s.Leader == full.Name || s.Leader == "") {
@@ -220,9 +216,7 @@ func fullDirectory(t *testing.T, store string) {
 	before = load.Acked()
 	l.Eventually(electLimit, "writes go on after a crash", func() error { return atLeast(load.Acked(), before+100) })
 
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(filler))
 	full.restarted()
 	load.Verify(l.WaitLeader())
 	l.WaitVoters(3)
@@ -297,9 +291,7 @@ func TestDamagedFiles(t *testing.T) {
 	victims[0].expect(t, 1, "log.db is damaged", "serve", victims[0].Flags())
 
 	leader.Must("remove", victims[0].Name, "--force", leader.On()) // it answered a moment ago
-	if err := os.RemoveAll(victims[0].Dir); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(victims[0].Dir))
 	victims[0].Join(leader)
 	victims[0].Start()
 	l.WaitVoters(3)
@@ -329,22 +321,16 @@ func TestDamagedSnapshot(t *testing.T) {
 	})
 	a.expect(t, 1, "damaged", "serve", a.Flags())
 	a.expect(t, 1, "damaged", "recover", "--dry-run", a.Flags())
-	if err := os.WriteFile(found[0], whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(found[0], whole, 0o600))
 	a.Start() // nothing was made worse
 	l.WaitLeader()
 
 	file := filepath.Join(l.dir, "state.snap")
 	a.Must("snapshot", "save", file, a.On())
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	text[len(text)/2] ^= 1
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, text, 0o600))
 	a.expect(t, 2, "state.snap", "snapshot", "restore", file, a.On())
 	a.expect(t, 2, "state.snap", "snapshot", "inspect", file, a.On())
 	if err := a.Call("PUT", "/v1/snapshot", "no snapshot", nil); err == nil || err.(*httpapi.Refusal).Status != 405 {
@@ -357,12 +343,8 @@ func damage(t *testing.T, p *Peer, path string, change func([]byte) []byte) {
 	t.Helper()
 	p.Kill9()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, change(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(path, change(text), 0o600))
 }
 
 // TestWithoutQuorum leaves one of three: it refuses writes in the right words

@@ -62,18 +62,14 @@ func TestBalancer(t *testing.T) {
 func balance(t *testing.T, l *Lab) string {
 	t.Helper()
 	text, err := os.ReadFile("../../packaging/monitoring/haproxy.cfg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	front := testenv.FreePort(t)
 	change := []string{"bind :5050", "bind " + front}
 	for i, p := range l.Peers {
 		change = append(change, fmt.Sprintf("192.0.2.%d:5050", i+1), p.API)
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600))
 	cmd := exec.Command("haproxy", "-db", "-f", file)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin"}
 	proc, err := program.Start(cmd)

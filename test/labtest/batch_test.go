@@ -24,6 +24,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Values of TestBatchGetsAddresses.
@@ -79,14 +80,10 @@ func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte
 			t.Error(err)
 		}
 	}()
-	if err := errors.Join(lease.Shut(t.Context()), lease.Arm(t.Context(), time.Minute),
-		lease.Open(t.Context(), time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(lease.Shut(t.Context()), lease.Arm(t.Context(), time.Minute),
+		lease.Open(t.Context(), time.Minute)))
 	wire, err := client.packets(PXE, unix.ETH_P_IP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire.Close()
 	b := newBatch(t, wire, lease, machines)
 	first, rounds := b.lease(nil)
@@ -113,25 +110,17 @@ func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte
 func startBatchServer(t *testing.T, h *Host, s pxe.Server, more ...string) {
 	t.Helper()
 	text, err := s.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "dnsmasq.conf")
-	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(conf, []byte(text), 0o644))
 	others := filepath.Join(dir, "others.conf")
-	if err := os.WriteFile(others, []byte(strings.Join(more, "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(others, []byte(strings.Join(more, "\n")), 0o644))
 	log := filepath.Join(dir, "log")
 	p, err := program.Start(h.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others,
 		"--user=root", "--group=root",
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(func() {
 		if err := p.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			t.Error(err)
@@ -171,9 +160,7 @@ func (b batch) lease(identifier []byte) (got map[string]netip.Addr, rounds int) 
 		if rounds == batchRounds {
 			b.t.Fatalf("after %d rounds %d of %d machines have an address", rounds, len(got), len(b.macs))
 		}
-		if err := b.door.Hold(b.t.Context(), time.Minute); err != nil {
-			b.t.Fatal(err)
-		}
+		testenv.Must(b.t, b.door.Hold(b.t.Context(), time.Minute))
 		for _, mac := range b.macs {
 			if _, has := got[string(mac)]; !has {
 				b.send(mac, identifier, kindDiscover, nil)
@@ -230,16 +217,12 @@ func (b batch) answers(kind byte) map[string]*answer4 {
 	out := make(map[string]*answer4)
 	frame := make([]byte, rawsocket.MaxFrame)
 	for {
-		if err := b.wire.SetReadDeadline(time.Now().Add(batchQuiet)); err != nil {
-			b.t.Fatal(err)
-		}
+		testenv.Must(b.t, b.wire.SetReadDeadline(time.Now().Add(batchQuiet)))
 		n, err := b.wire.Read(frame)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return out
 		}
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		testenv.Must(b.t, err)
 		if mac, _, refused := readAnswer4(frame[:n], kindNak); refused {
 			b.t.Errorf("machine %x is refused the address that it was offered", mac)
 		}

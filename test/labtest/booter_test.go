@@ -20,6 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 const (
@@ -50,9 +51,7 @@ func (n *Net) plugIn(l Link, host int, m openstack.Machine) *booter {
 	n.ip(host, "link", "set", string(l), "address", m.MAC)
 	n.ip(host, "addr", "flush", "dev", string(l))
 	wire, err := h.packets(l, unix.ETH_P_IP)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	testenv.Must(n.t, err)
 	n.t.Cleanup(func() {
 		if err := wire.Close(); err != nil {
 			n.t.Error(err)
@@ -76,13 +75,9 @@ func (b *booter) send(kind dhcpv4.MessageType, more ...dhcpv4.Modifier) *dhcpv4.
 	b.t.Helper()
 	m, err := dhcpv4.New(append(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(b.mac), dhcpv4.WithMessageType(kind),
 		dhcpv4.WithBroadcast(true)}, b.options...), more...)...)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testenv.Must(b.t, err)
 	frame := append(ethernet(b.mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, m.ToBytes())...)
-	if err := b.wire.Send(frame); err != nil {
-		b.t.Fatal(err)
-	}
+	testenv.Must(b.t, b.wire.Send(frame))
 	return m
 }
 
@@ -105,9 +100,7 @@ func (b *booter) asks(want func(*dhcpv4.DHCPv4) bool, kind dhcpv4.MessageType, m
 			got = m
 			return true
 		})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		testenv.Must(b.t, err)
 		if got != nil {
 			return got
 		}
@@ -156,12 +149,10 @@ func (b *booter) leases(server string) *booter {
 func (b *booter) fetches(file string, most int) (err error) {
 	b.t.Helper()
 	var conn *net.UDPConn
-	if err := b.host.enter(func() (err error) {
+	testenv.Must(b.t, b.host.enter(func() (err error) {
 		conn, err = net.ListenUDP("udp4", nil)
 		return err
-	}); err != nil {
-		b.t.Fatal(err)
-	}
+	}))
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	to := netip.AddrPortFrom(netip.MustParseAddr(b.server), 69)
 	packet := fmt.Appendf(nil, "\x00\x01%s\x00octet\x00tsize\x000\x00blksize\x00%d\x00", file, fetchBlock)

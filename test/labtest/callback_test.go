@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // lostAnswer cuts the answer of a callback and repeats it on the other peers:
@@ -93,14 +94,10 @@ func withError(t *testing.T, document []byte) []byte {
 func withKey(t *testing.T, document []byte, key string, value any) []byte {
 	t.Helper()
 	var all map[string]any
-	if err := json.Unmarshal(document, &all); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(document, &all))
 	all[key] = value
 	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return text
 }
 
@@ -120,9 +117,7 @@ func TestSameCallbackTwice(t *testing.T) {
 			m := batch[k]
 			return twice(s.Peers[k%3], s.Peers[(k+1)%3], m)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 	s.MustFinish(endLimit, sim.machines)
 	s.patchedOnce(sim.machines)

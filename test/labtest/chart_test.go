@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 	haconfigkube "github.com/trivet-ha/trivet/haconfig/kube"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // chartValues are those of a site that uses every part.
@@ -55,15 +56,11 @@ func chartText(t testing.TB, chart, values, more string) (string, error) {
 	if values != "" {
 		text, err := os.ReadFile(values)
 		path := filepath.Join(t.TempDir(), "values.yaml")
-		if err := errors.Join(err, os.WriteFile(path, append(text, more...), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, errors.Join(err, os.WriteFile(path, append(text, more...), 0o600)))
 		words = append(words, "-values", path)
 	}
 	whole, err := filepath.Abs(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	cmd := exec.Command("go", append(words, whole)...)
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
@@ -76,9 +73,7 @@ func chartText(t testing.TB, chart, values, more string) (string, error) {
 func renderChart(t testing.TB, values, more string) string {
 	t.Helper()
 	text, err := chartText(t, "../../packaging/chart", values, more)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return text
 }
 
@@ -112,9 +107,7 @@ func TestChart(t *testing.T) {
 	t.Run("once", func(t *testing.T) { chartOnce(t, k.For(t)) })
 	t.Run("restricted", func(t *testing.T) {
 		pod, err := chartText(t, "testdata/chart/parent", "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		pod = strings.ReplaceAll(pod, "namespace: trivet", "namespace: apps")
 		if _, err := k.For(t).Try(pod, "apply", "--server-side", "--dry-run=server", "-f", "-"); err != nil {
 			t.Error(err)
@@ -240,9 +233,7 @@ func chartRunsOnce(t *testing.T) {
 	all := chartObjects(t, renderChart(t, chartValues, "once: {host: h1, args: [recover, --lost, 'h2,h3']}\n"))
 	pod := func(key string, fields ...string) any {
 		v, _, err := unstructured.NestedFieldCopy(all[key], append([]string{"spec", "template", "spec"}, fields...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return v
 	}
 	peer := pod("StatefulSet trivet/trivet", "initContainers").([]any)[1].(map[string]any) // it joins
@@ -265,19 +256,13 @@ func chartRunsOnce(t *testing.T) {
 // chartSidecar compares the template with the pod of docs/elector.md.
 func chartSidecar(t *testing.T) {
 	page, err := os.ReadFile("../../docs/elector.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, rest, _ := strings.Cut(string(page), "```yaml\nspec:\n")
 	block, _, _ := strings.Cut(rest, "```")
 	var want map[string]any
-	if err := yaml.Unmarshal([]byte("spec:\n"+block), &want); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, yaml.Unmarshal([]byte("spec:\n"+block), &want))
 	text, err := chartText(t, "testdata/chart/parent", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	got := chartObjects(t, text)
 	if spec := got["Pod trivet/candidate"]["spec"]; !reflect.DeepEqual(spec, want["spec"]) || len(got) != 1 {
 		t.Errorf("the template makes\n%v\nand docs/elector.md has\n%v", spec, want["spec"])
@@ -297,16 +282,12 @@ func chartPeers(t *testing.T, k *kubelab.Cluster, text string) {
 	})
 	set := chartObjects(t, text)["StatefulSet trivet/trivet"]
 	spec, _, err := unstructured.NestedMap(set, "spec", "template", "spec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	delete(spec, "serviceAccountName")
 	delete(spec, "priorityClassName")
 	pod, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec,
 		"metadata": map[string]any{"name": "peer", "namespace": "default"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	_, err = k.Try(string(pod), "create", "--dry-run=server", "-f", "-")
 	if err == nil {
 		t.Fatal("a peer is within restricted: the reasons in the chart are wrong")
@@ -384,9 +365,7 @@ func chartOnce(t *testing.T, k *kubelab.Cluster) {
 			t.Fatalf("no Job is rendered:\n%s", text)
 		}
 		one, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return string(one)
 	}
 	if _, err := k.Try(job("node-1"), "create", "-f", "-"); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // gophercloudClient drives introspections with the client of gophercloud, every
@@ -81,9 +82,7 @@ func newGophers(s *SiteLab) *gophers {
 	for _, p := range s.Peers {
 		c, err := noauth.NewBareMetalIntrospectionNoAuth(
 			noauth.EndpointOpts{IronicInspectorEndpoint: "http://" + p.API + "/v1"})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, err)
 		g.clients = append(g.clients, c)
 	}
 	return g

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // clockSource is the file of the product that says which wall clock it reads.
@@ -24,9 +26,7 @@ func hourAhead(text string) (string, error) {
 // could not follow fails here and not in the lab alone.
 func TestClockIsWhereItIsReplaced(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("../..", clockSource))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if _, err := hourAhead(string(text)); err != nil {
 		t.Error(err)
 	}

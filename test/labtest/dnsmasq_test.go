@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Numbers of DHCPv6: what asks for what was offered, what gives it, who does,
@@ -58,14 +59,10 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 	client := l.net.Host(clientHost)
 	client.plug(PXE, client.pxe())
 	wire4, err := client.packets(PXE, unix.ETH_P_IP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire4.Close()
 	wire6, err := client.packets(PXE, unix.ETH_P_IPV6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire6.Close()
 
 	given := make(map[netip.Addr]int)
@@ -131,21 +128,15 @@ func (l *Lab) awaitAddress() {
 func (p *Peer) serveBoot() {
 	p.t.Helper()
 	dir := filepath.Join(p.lab.dir, p.Name+"-boot")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.Mkdir(dir, 0o755))
 	words := []any{"dnsmasq-config", "--firewall-interface", string(PXE), "--tftp-root", dir, p.On()}
 	conf := filepath.Join(dir, "dnsmasq.conf")
-	if err := os.WriteFile(conf, []byte(p.Must(words...)), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.WriteFile(conf, []byte(p.Must(words...)), 0o644))
 	log := filepath.Join(dir, "log")
 	server, err := program.Start(
 		p.Host.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
 			"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	p.t.Cleanup(func() {
 		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			p.t.Error(err)
@@ -223,17 +214,13 @@ func (r bootRequest) until(t *testing.T, question []byte, answered func(frame []
 		if _, err := r.wire.Write(question); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.wire.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, r.wire.SetReadDeadline(time.Now().Add(500 * time.Millisecond)))
 		for {
 			n, err := r.wire.Read(frame)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if answered(frame[:n]) {
 				return
 			}

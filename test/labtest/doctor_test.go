@@ -47,9 +47,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	alpha, bravo, charlie := l.Peers[0], l.Peers[1], l.Peers[2]
 
 	ramdisk := l.bootFile(bravo, "ironic-agent.initramfs")
-	if err := os.Remove(ramdisk); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Remove(ramdisk))
 	right := l.overlap(charlie, bravo)
 	address, port := l.cut(charlie, alpha, bravo)
 	l.found(alpha, "error ports bravo charlie does not reach its peers ("+port+"/tcp), alpha does; bravo reaches charlie",
@@ -61,9 +59,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	if out, err := charlie.Host.Command("nft", "delete", "table", "inet", "cut").CombinedOutput(); err != nil {
 		t.Fatalf("%v, of the way to %s: %s", err, address, out)
 	}
-	if err := l.raw.End(syscall.SIGTERM, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, l.raw.End(syscall.SIGTERM, 5*time.Second))
 	l.serve(alpha)
 	l.Reconfigure() // a peer tests the other hosts when it starts, and then each minute
 	for _, p := range l.Peers {
@@ -115,14 +111,10 @@ func newPatients(t *testing.T) *patientLab {
 func (l *patientLab) cut(from, through, to *Peer) (address, port string) {
 	l.t.Helper()
 	var members []admin.Member
-	if err := json.Unmarshal([]byte(through.Must("members", "-o", "json", through.On())), &members); err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, json.Unmarshal([]byte(through.Must("members", "-o", "json", through.On())), &members))
 	i := slices.IndexFunc(members, func(m admin.Member) bool { return m.Name == to.Name })
 	host, port, err := net.SplitHostPort(members[i].Address)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 	rules := fmt.Sprintf(
 		"table inet cut { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s ct state new drop; }; }",
 		host, port)
@@ -159,9 +151,7 @@ func (l *patientLab) bootFile(p *Peer, name string) string {
 
 func (l *patientLab) write(path, text string) {
 	l.t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // serveRaw runs ISC dhcpd, which hears what every rule drops.
@@ -174,9 +164,7 @@ func (l *patientLab) serveRaw(h *Host) {
 	server, err := program.Start(
 		h.Command("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group",
 			"root", string(PXE)))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 	l.raw = server
 	l.t.Cleanup(func() {
 		if err := server.End(syscall.SIGKILL, 5*time.Second); err != nil {
@@ -203,9 +191,7 @@ func (l *patientLab) overlap(p, other *Peer) (before string) {
 	l.t.Helper()
 	read := func(p *Peer) string {
 		text, err := os.ReadFile(l.conf(p))
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		testenv.Must(l.t, err)
 		return string(text)
 	}
 	for line := range strings.Lines(read(other)) {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // mayStand is how many blocks, of all pages together, may say that they are not
@@ -41,17 +43,11 @@ func pages(t *testing.T) (all []*document) {
 				continue
 			}
 			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			name, err := filepath.Rel(root, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			d, err := parse(name, string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			all = append(all, d)
 		}
 	}
@@ -83,9 +79,7 @@ func TestBlocksAreRun(t *testing.T) {
 func TestParse(t *testing.T) {
 	d, err := parse("page.md", "# x\n\n```sh\na\n  b\n```\n\n<!-- run: h2 h3 expect 4 -->\n\n  ```sh\n  c\n  ```\n"+
 		"<!-- meanwhile: h3\nd\n-->\n```\nnot a shell\n```\n<!-- run: no it needs a tape -->\n```sh\ne\n```\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	want := []step{
 		{line: 3, hosts: []string{"h1"}, script: "a\n  b\n"},
 		{line: 10, hosts: []string{"h2", "h3"}, exit: 4, script: "c\n"},

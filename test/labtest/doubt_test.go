@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // listPath is how the leader asks for all nodes.
@@ -30,9 +31,7 @@ func doubtfulLists(t *testing.T, ironic *openstack.Ironic) {
 	err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(k int) error {
 		return s.Peers[k%3].Introspect(machines[k].UUID + "?manage_boot=false")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	tenth := fmt.Sprintf(`{"nodes":[{"uuid":%q},{"uuid":%q}]}`, machines[3].UUID, machines[7].UUID)
 	for _, c := range []struct {
 		fault  wiretap.Fault
@@ -78,10 +77,8 @@ func (s *SiteLab) forget(ironic *openstack.Ironic, machines []openstack.Machine)
 	s.t.Helper()
 	unseen := s.Tap.Inject(wiretap.Fault{Path: listPath, Status: http.StatusInternalServerError})
 	defer unseen.Lift()
-	if err := httpapi.Parallel(len(machines), openstack.IronicWidth,
-		func(k int) error { return ironic.Delete(machines[k].UUID) }); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, httpapi.Parallel(len(machines), openstack.IronicWidth,
+		func(k int) error { return ironic.Delete(machines[k].UUID) }))
 }
 
 // onlyKnown wants the peers to have records of these machines and no others.

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/lease/elector/kube"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestElectorMirror shows two leaders, one after the other, to a real API server.
@@ -23,9 +24,7 @@ func TestElectorMirror(t *testing.T) {
 	m, err := kube.Open(kube.Options{Kubeconfig: k.Kubeconfig(), Namespace: "default", Name: "x", Lease: true,
 		Endpoints: true, TTL: 5 * time.Second,
 		Now: lease.Boottime, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer m.Close()
 	write := func(name string, token fencing.Token) error {
 		now := lease.Boottime()
@@ -38,16 +37,12 @@ func TestElectorMirror(t *testing.T) {
 		}
 	}
 	for range 2 { // the first makes the objects, the second renews them
-		if err := write("one", 7); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, write("one", 7))
 	}
 	shows("one", "lease", "{.spec.holderIdentity}")
 	shows("0", "lease", "{.spec.leaseTransitions}")
 	shows(`\"holderIdentity\":\"one\"`, "endpoints", "{.metadata.annotations}")
-	if err := write("two", 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, write("two", 1<<40))
 	for _, kind := range []string{"lease", "endpoints"} {
 		shows("1099511627776", kind, "{.metadata.annotations.trivet\\.dev/fencing-token}")
 	}

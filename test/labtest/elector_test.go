@@ -250,9 +250,7 @@ func (s *electorSite) stand(id string) *candidate {
 	s.t.Helper()
 	c := &candidate{id: id, address: testenv.FreePort(s.t), log: filepath.Join(s.dir, "elector-"+id+".log")}
 	log, err := os.Create(c.log)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	defer log.Close()
 	cmd := s.Peers[0].command("elector", "--id="+id, "--election=x", "--http="+c.address, "--election-namespace=default",
 		"--ttl=5s", "--use-cluster-credentials", "--v=4")
@@ -262,9 +260,8 @@ func (s *electorSite) stand(id string) *candidate {
 	}
 	cmd.Env = append(cmd.Env, "TRIVET_SERVER="+strings.Join(servers, ","))
 	cmd.Stderr = log
-	if c.Process, err = program.Start(cmd); err != nil {
-		s.t.Fatal(err)
-	}
+	c.Process, err = program.Start(cmd)
+	testenv.Must(s.t, err)
 	s.t.Cleanup(func() {
 		if err := c.End(syscall.SIGKILL, 5*time.Second); err != nil {
 			s.t.Error(err)
@@ -283,15 +280,11 @@ func (s *electorSite) sidecars() {
 	s.Eventually(electLimit, "one is elected", func() error { return s.named("one", one.address) })
 	two := s.stand("two")
 	s.Eventually(electLimit, "both name one", func() error { return s.named("one", one.address, two.address) })
-	if err := one.Signal(syscall.SIGSTOP); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, one.Signal(syscall.SIGSTOP))
 	stopped := time.Now()
 	s.Eventually(electLimit, "two is elected", func() error { return s.named("two", two.address) })
 	s.t.Logf("one was stopped; two was elected %v later, the ttl is 5s", time.Since(stopped).Round(time.Millisecond))
-	if err := one.Signal(syscall.SIGCONT); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, one.Signal(syscall.SIGCONT))
 	if said, err := s.says("one", one.address); err != nil || said.Name == "one" {
 		s.t.Errorf("elector-stopped: it went on, and said %+v, %v", said, err)
 	}

@@ -65,9 +65,7 @@ func startBMC(t testing.TB) *ipmiBMC {
 	testenv.NeedRoot(t, "ipmi_sim", "ipmitool", "fence_ipmilan")
 	b := &ipmiBMC{t: t, dir: t.TempDir(), addr: testenv.FreePort(t)}
 	host, port, err := net.SplitHostPort(b.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	fill := strings.NewReplacer("DIR", b.dir, "HOST", host, "PORT", port, "PASSWORD", bmcPassword)
 	program.Write(t, b.path("chassis"), fill.Replace(chassisScript))
 	b.write("lan.conf", fill.Replace(lanConfig))
@@ -84,32 +82,25 @@ func (b *ipmiBMC) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *ipmiBMC) write(name, text string) {
 	b.t.Helper()
-	if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	testenv.Must(b.t, os.WriteFile(b.path(name), []byte(text), 0o600))
 }
 
 func (b *ipmiBMC) read(name string) string {
 	b.t.Helper()
 	text, err := os.ReadFile(b.path(name))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testenv.Must(b.t, err)
 	return string(text)
 }
 
 func (b *ipmiBMC) start() {
 	b.t.Helper()
 	log, err := os.OpenFile(b.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testenv.Must(b.t, err)
 	defer log.Close()
 	cmd := exec.Command("ipmi_sim", "-c", b.path("lan.conf"), "-f", b.path("bmc.emu"), "-s", b.dir, "-n")
 	cmd.Stdout, cmd.Stderr = log, log
-	if b.proc, err = program.Start(cmd); err != nil {
-		b.t.Fatal(err)
-	}
+	b.proc, err = program.Start(cmd)
+	testenv.Must(b.t, err)
 	host, port, _ := strings.Cut(b.addr, ":")
 	eventually(b.t, 30*time.Second, "the BMC answers", func() error {
 		out, err := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", host, "-p", port, "-U", "admin", "-P",
@@ -131,16 +122,12 @@ func (b *ipmiBMC) stop() {
 func openFences(t testing.TB, text string, ironic fence.Ironic) *fence.List {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fence.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	list, err := fence.Open(file, fence.Options{
 		Clusters: []string{"prod"}, Ironic: ironic, Logger: slog.New(slog.DiscardHandler),
 		Limits: fence.Limits{Retries: 1, Interval: 100 * time.Millisecond, Timeout: 20 * time.Second},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(list.Close)
 	return list
 }

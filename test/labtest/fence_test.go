@@ -30,9 +30,7 @@ func TestFenceIPMI(t *testing.T) {
 	t.Parallel()
 	b := startBMC(t)
 	host, port, err := net.SplitHostPort(b.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	list := openFences(t, fmt.Sprintf(`devices:
   - name: ipmi
     type: agent
@@ -46,15 +44,11 @@ func TestFenceIPMI(t *testing.T) {
 	shouldBe(t, d, m, failover.PowerOn)
 	for range 2 { // the second finds it off
 		began := time.Now()
-		if err := d.Off(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, d.Off(t.Context(), m))
 		t.Logf("off in %v", time.Since(began).Round(time.Millisecond))
 		shouldBe(t, d, m, failover.PowerOff)
 	}
-	if err := d.On(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.On(t.Context(), m))
 	shouldBe(t, d, m, failover.PowerOn)
 	if got := b.read("commands"); got != "power 0\npower 1\n" {
 		t.Errorf("the chassis was told\n%s", got)
@@ -92,13 +86,9 @@ func TestFenceDummy(t *testing.T) {
 `, dir), nil)
 	m := kubeWorker(1)
 	d := deviceFor(t, list, m)
-	if err := d.On(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.On(t.Context(), m))
 	shouldBe(t, d, m, failover.PowerOn)
-	if err := d.Off(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.Off(t.Context(), m))
 	shouldBe(t, d, m, failover.PowerOff)
 
 	began := time.Now()
@@ -120,9 +110,7 @@ func TestFenceIronic(t *testing.T) {
 	machines := i.Enroll(0, 4)
 	client, err := ironic.New(config.Ironic{AuthType: "none", Endpoint: "http://" + i.Addr, Timeout: 5 * time.Second},
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer client.Close()
 	list := openFences(t, fmt.Sprintf(`devices:
   - name: bmc
@@ -133,14 +121,10 @@ func TestFenceIronic(t *testing.T) {
 	for n := range 3 {
 		m := kubeWorker(n)
 		d := deviceFor(t, list, m)
-		if err := d.On(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, d.On(t.Context(), m))
 		shouldBe(t, d, m, failover.PowerOn)
 		began := time.Now()
-		if err := d.Off(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, d.Off(t.Context(), m))
 		t.Logf("off in %v", time.Since(began).Round(time.Millisecond))
 		shouldBe(t, d, m, failover.PowerOff)
 		if node, err := i.Node(machines[n].UUID); err != nil || node.Power != "power off" {
@@ -163,9 +147,7 @@ func TestFenceIronic(t *testing.T) {
 	plain := openFences(t, "devices:\n  - {name: bmc, type: ironic}\n", client)
 	same := failover.Machine{Cluster: "prod", Node: machines[3].Name, SystemUUID: strings.ToUpper(machines[3].UUID)}
 	d = deviceFor(t, plain, same)
-	if err := d.Off(t.Context(), same); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, d.Off(t.Context(), same))
 	shouldBe(t, d, same, failover.PowerOff)
 	same.Node = machines[0].Name
 	if err := d.Off(t.Context(), same); err == nil || !strings.Contains(err.Error(), "with its UUID and node") {

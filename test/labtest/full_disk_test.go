@@ -93,9 +93,7 @@ func (l *Lab) transfer() {
 func (l *Lab) fillAndFree(p *Peer, load *Load) {
 	l.t.Helper()
 	junk := filepath.Join(p.Dir, "junk")
-	if err := fill(junk); err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, fill(junk))
 	l.Eventually(growLimit, "an alarm, and another leader", func() error {
 		if err := warnedOf(p, "disk_full"); err != nil {
 			return err
@@ -119,9 +117,7 @@ func (l *Lab) fillAndFree(p *Peer, load *Load) {
 	refusing, err := p.figure("trivet_disk_full")
 	l.t.Logf("%d writes were acknowledged meanwhile; the log takes no entries: %v (%v)", load.Acked()-before,
 		refusing == 1, err)
-	if err := os.Remove(junk); err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, os.Remove(junk))
 	l.Eventually(growLimit, p.Name+" is well again", func() error {
 		s, err := p.Status()
 		if err == nil && (warnedOf(p, "disk_full") == nil || s.Refuses != "" || !s.Ready) {

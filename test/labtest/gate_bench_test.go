@@ -92,9 +92,7 @@ func TestFiguresOfStarts(t *testing.T) {
 	for n, m := range machines[:min(startsPerTrial*trials, len(machines))] {
 		at := allowed.await(hardware(t, m.MAC))
 		began := time.Now()
-		if err := via[n%len(via)].Introspect(m.UUID); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, via[n%len(via)].Introspect(m.UUID))
 		f.add([]string{"answer.follower", "answer.leader"}[n%len(via)], time.Since(began))
 		took := testwait.ReceiveWithin(t, startLimit, at, m.Name+" is let through after its start")
 		f.add([]string{"follower", "leader"}[n%len(via)], took.Sub(began))
@@ -154,17 +152,13 @@ type allowances struct {
 func (h *Host) allowances(t *testing.T) *allowances {
 	t.Helper()
 	ns, err := os.Open("/run/netns/" + h.net.ns(h.number))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer ns.Close()
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: int(ns.Fd())})
 	if err == nil {
 		err = errors.Join(conn.JoinGroup(unix.NFNLGRP_NFTABLES), conn.SetReadBuffer(4<<20))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	a := &allowances{waited: make(map[[6]byte]chan time.Time)}
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -320,15 +314,11 @@ func (v *vrrp) start(h *Host) {
 	text := fmt.Sprintf(
 		"global_defs {\n router_id host%d\n}\nvrrp_instance site {\n state BACKUP\n interface %s\n virtual_router_id 51\n priority %d\n"+
 			" advert_int 1\n virtual_ipaddress {\n  %s/32 dev %s\n }\n}\n", h.number, Site, 100+h.number, v.address, Site)
-	if err := os.WriteFile(file("conf"), []byte(text), 0o600); err != nil {
-		v.t.Fatal(err)
-	}
+	testenv.Must(v.t, os.WriteFile(file("conf"), []byte(text), 0o600))
 	daemon, err := program.Start(
 		h.Command("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"),
 			"--vrrp_pid="+file("vrrp")))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	testenv.Must(v.t, err)
 	v.daemons[h.number] = daemon
 }
 
@@ -336,9 +326,7 @@ func (v *vrrp) start(h *Host) {
 func (v *vrrp) signal(h *Host, s syscall.Signal) {
 	v.t.Helper()
 	pids, err := exec.Command("ip", "netns", "pids", v.net.ns(h.number)).Output()
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	testenv.Must(v.t, err)
 	for _, word := range strings.Fields(string(pids)) {
 		pid, err := strconv.Atoi(word)
 		if err == nil {
@@ -393,9 +381,7 @@ func (v *vrrp) undo(h *Host, s syscall.Signal) {
 		v.signal(h, syscall.SIGCONT)
 		return
 	}
-	if err := v.daemons[h.number].Wait(growLimit); err != nil {
-		v.t.Fatal(err)
-	}
+	testenv.Must(v.t, v.daemons[h.number].Wait(growLimit))
 	_ = h.Command("ip", "addr", "del", v.address+"/32", "dev", string(Site)).Run() // fails where it was not left
 	v.start(h)
 }

@@ -170,9 +170,7 @@ func (p *Peer) ontoExt4() {
 	p.t.Helper()
 	p.Stop()
 	aside := p.Dir + ".aside"
-	if err := os.Rename(p.Dir, aside); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.Rename(p.Dir, aside))
 	p.Ext4()
 	sh(p.t, "cp", "-a", aside+"/.", p.Dir)
 	p.Start()
@@ -185,9 +183,7 @@ func (g *gateLab) unleased() {
 	g.settled()
 	p := g.Followers()[0]
 	before, err := p.filter()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, err)
 	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe")
 	filter := p.Host.nftables("iptables")
 	g.Eventually(electLimit, "the lease's table is there again", func() error {
@@ -215,9 +211,7 @@ func (g *gateLab) emptied() {
 	leader := g.settled()
 	old := leader.Host.number
 	before, err := leader.filter()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, err)
 	command := leader.backend()
 	began := time.Now()
 	sh(g.t, "ip", "netns", "exec", g.net.ns(old), command, "-F")
@@ -289,9 +283,7 @@ func (g *gateLab) locked() {
 		defer lock.Close()
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
 	}
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, err)
 	began := time.Now()
 	testwait.Elapse(g.t, 3*time.Second, "the lock stays held")
 	all := g.allowed.between(began, time.Now().Add(-calm/4))
@@ -315,9 +307,7 @@ func (g *gateLab) locked() {
 	g.t.Logf("xtables lock held: shut %v after the lists changed: %s", time.Since(changed).Round(time.Millisecond),
 		seen.Rules.Problem)
 	g.taken(changed, old)
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_UN); err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, unix.Flock(int(lock.Fd()), unix.LOCK_UN))
 	g.settled()
 	g.verdict("lock", g.allowed, began, old, bootLimit)
 	g.verdict("lock", g.address, began, old, bootLimit)

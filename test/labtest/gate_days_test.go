@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -152,9 +153,7 @@ func (g *gateLab) unplugged() {
 	})
 	back := time.Now()
 	h.plug(PXE, h.pxe())
-	if err := g.dhcp[h].End(syscall.SIGTERM, 5*time.Second); err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, g.dhcp[h].End(syscall.SIGTERM, 5*time.Second))
 	g.serveDHCP(h) // it was bound to the interface that is gone
 	g.settled()
 	first := judge(g.allowed.since(back), 0)
@@ -195,18 +194,14 @@ func (g *gateLab) leftovers(driver string) {
 func (h *Host) nftables(driver string) *nftables.Filter {
 	h.net.t.Helper()
 	ns, err := os.Open("/run/netns/" + h.net.ns(h.number))
-	if err != nil {
-		h.net.t.Fatal(err)
-	}
+	testenv.Must(h.net.t, err)
 	h.net.t.Cleanup(func() { _ = ns.Close() }) // nothing was written to it
 	options := []nftables.Option{nftables.InNamespace(int(ns.Fd()))}
 	if driver == "iptables" {
 		options = append(options, nftables.LeaseOnly())
 	}
 	filter, err := nftables.New(firewall.Layout{Interface: string(PXE), Match: firewall.MatchEther}, options...)
-	if err != nil {
-		h.net.t.Fatal(err)
-	}
+	testenv.Must(h.net.t, err)
 	return filter
 }
 
@@ -224,9 +219,7 @@ func (g *gateLab) leaveOpen(filter *nftables.Filter) {
 	if left, err := filter.Left(g.t.Context()); err != nil || left < time.Minute/2 {
 		g.t.Fatalf("a door that was left open is so for %v (%v)", left, err)
 	}
-	if err := lease.Close(); err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, lease.Close())
 }
 
 // clean fails while the door is open or the address is there.

@@ -171,9 +171,7 @@ func (g *gateLab) serveDHCP(h *Host) {
 		words = append(words, "--dhcp-hostsdir="+g.hostsDir(h))
 	}
 	server, err := program.Start(h.Command("dnsmasq", words...))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, err)
 	g.dhcp[h] = server
 }
 
@@ -216,9 +214,7 @@ func (g *gateLab) solicit(t *testing.T, m openstack.Machine) *asker {
 func hardware(t testing.TB, text string) net.HardwareAddr {
 	t.Helper()
 	at, err := net.ParseMAC(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return at
 }
 

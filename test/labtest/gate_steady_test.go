@@ -89,9 +89,7 @@ func slowSync(t *testing.T, text string) string {
 	script := fmt.Sprintf(
 		"#!/bin/sh\nexec strace -D -f -qqq --seccomp-bpf -e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_exit=%d -o /dev/null %s \"$@\"\n",
 		longer.Microseconds(), os.Getenv(BinaryEnv))
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(path, []byte(script), 0o700))
 	return path
 }
 
@@ -102,13 +100,9 @@ type troubles struct{ term, lapses uint64 }
 func (g *gateLab) troubles(t *testing.T, leader *Peer) troubles {
 	t.Helper()
 	status, err := leader.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	filter, err := leader.filter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return troubles{term: status.Term, lapses: filter.Door.Lapses}
 }
 
@@ -117,9 +111,7 @@ func (g *gateLab) busy(t *testing.T) {
 	t.Helper()
 	for range busyLoops * runtime.NumCPU() {
 		loop, err := program.Start(g.client.Command("sh", "-c", "while :; do :; done"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		t.Cleanup(func() {
 			if err := loop.End(syscall.SIGKILL, 5*time.Second); err != nil {
 				t.Error(err)
@@ -127,9 +119,7 @@ func (g *gateLab) busy(t *testing.T) {
 		})
 	}
 	f, err := os.Create(filepath.Join(g.dir, "busy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	end, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		block := make([]byte, 4096)

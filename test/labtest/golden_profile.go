@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // GoldenProfile is the configuration under which a conversation was recorded,
@@ -89,9 +90,7 @@ func newGoldenLab(s *SiteLab) *goldenLab {
 func hashed(s *SiteLab, password string) string {
 	s.t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	return string(hash)
 }
 
@@ -103,9 +102,7 @@ func basic(user, password string) string {
 func (g *goldenLab) file(name, text string) string {
 	g.t.Helper()
 	path := filepath.Join(g.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -157,7 +154,5 @@ func (g *goldenLab) forget() {
 		}
 		return err
 	})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, err)
 }

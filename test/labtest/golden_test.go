@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // golden replays every recording of the original through three peers, each
@@ -71,9 +72,7 @@ func recordings(t *testing.T) []Golden {
 	var all []Golden
 	for _, file := range files {
 		recorded, err := ReadGolden(strings.TrimSuffix(filepath.Base(file), ".jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		all = append(all, recorded)
 	}
 	slices.SortStableFunc(all, func(a, b Golden) int {

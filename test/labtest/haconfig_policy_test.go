@@ -25,6 +25,7 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // policyCase is one object in one namespace, as the vectors of package haconfig have it.
@@ -66,14 +67,10 @@ func TestHAConfigPolicies(t *testing.T) {
 	t.Parallel()
 	k := kubelab.Start(t, "--lite")
 	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	config.QPS, config.Burst = 1000, 1000
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var groups []haconfig.Conventions
 	differ := map[string]bool{}
 	for n, c := range policyCases(t) {
@@ -123,13 +120,9 @@ func (c policyCase) conventions() haconfig.Conventions {
 func policyCases(t *testing.T) (out []policyCase) {
 	t.Helper()
 	text, err := os.ReadFile("../../haconfig/testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var all struct{ Vectors []policyCase }
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(text, &all))
 	byID := map[string]policyCase{}
 	for _, v := range all.Vectors {
 		byID[v.ID] = v
@@ -181,9 +174,7 @@ const revision = "pod-template-hash"
 func keptSelector(t *testing.T, raw []byte, selector any) []byte {
 	t.Helper()
 	var o map[string]any
-	if err := json.Unmarshal(raw, &o); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, json.Unmarshal(raw, &o))
 	all, _, err := unstructured.NestedSlice(o, "spec", "template", "spec", "topologySpreadConstraints")
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%d constraints, %v", len(all), err)
@@ -192,14 +183,11 @@ func keptSelector(t *testing.T, raw []byte, selector any) []byte {
 	if delete(kept, "labelSelector"); selector != nil {
 		kept["labelSelector"] = selector
 	}
-	if err := errors.Join(unstructured.SetNestedSlice(o, all, "spec", "template", "spec", "topologySpreadConstraints"),
-		unstructured.SetNestedField(o, "copied", "spec", "template", "metadata", "labels", revision)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t,
+		errors.Join(unstructured.SetNestedSlice(o, all, "spec", "template", "spec", "topologySpreadConstraints"),
+		unstructured.SetNestedField(o, "copied", "spec", "template", "metadata", "labels", revision)))
 	out, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return out
 }
 
@@ -273,9 +261,7 @@ func (s *policySite) resource(namespace string) dynamic.ResourceInterface {
 func (s *policySite) object(namespace string) *unstructured.Unstructured {
 	raw := bytes.ReplaceAll(s.c.Request.Object, []byte(haconfig.DefaultPrefix), []byte(s.conventions.Names.Prefix))
 	var out unstructured.Unstructured
-	if err := json.Unmarshal(raw, &out.Object); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, json.Unmarshal(raw, &out.Object))
 	out.SetNamespace(namespace)
 	return &out
 }
@@ -305,9 +291,7 @@ func (s *policySite) compare() (difference string) {
 	}
 	after := got
 	if s.c.update != nil {
-		if err := unstructured.SetNestedField(after.Object, *s.c.update, "spec", "replicas"); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, unstructured.SetNestedField(after.Object, *s.c.update, "spec", "replicas"))
 		want, refused = s.mutated(after)
 		if refused != nil {
 			s.t.Fatal(refused)
@@ -327,9 +311,7 @@ func (s *policySite) compare() (difference string) {
 // mutated is what the webhook's code makes of an object.
 func (s *policySite) mutated(o *unstructured.Unstructured) (out map[string]any, refused error) {
 	raw, err := json.Marshal(o.Object)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	around := haconfig.Surroundings{Annotations: s.c.Cluster.Namespace.Annotations, Nodes: s.c.Cluster.Nodes}
 	for _, hpa := range s.c.Cluster.HPAs {
 		ref := hpa.Spec.ScaleTargetRef
@@ -343,20 +325,13 @@ func (s *policySite) mutated(o *unstructured.Unstructured) (out map[string]any, 
 	}
 	if len(v.Patch) > 0 {
 		text, err := json.Marshal(v.Patch)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, err)
 		patch, err := jsonpatch.DecodePatch(text)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if raw, err = patch.Apply(raw); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, err)
+		raw, err = patch.Apply(raw)
+		testenv.Must(s.t, err)
 	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, json.Unmarshal(raw, &out))
 	return out, nil
 }
 

@@ -76,9 +76,7 @@ func newHASite(t testing.TB, network, settings string, clusters ...*kubelab.Clus
 		p.Cluster = net.JoinHostPort(address, port)
 		p.Config = filepath.Join(s.dir, p.Name+".yaml")
 		text := strings.NewReplacer(append([]string{"ADDRESS", address, "PORT", s.port}, words...)...).Replace(settings)
-		if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(p.Config, []byte(text), 0o600))
 	}
 	s.Trio("alpha", "bravo", "charlie")
 	return s
@@ -88,12 +86,9 @@ func newHASite(t testing.TB, network, settings string, clusters ...*kubelab.Clus
 func (s *haSite) at(k *kubelab.Cluster) {
 	s.t.Helper()
 	conf, err := kubeclient.Config(k.Kubeconfig())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if s.api, err = rest.HTTPClientFor(conf); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
+	s.api, err = rest.HTTPClientFor(conf)
+	testenv.Must(s.t, err)
 	s.kube, s.url = k, conf.Host
 }
 
@@ -209,9 +204,7 @@ type leaderRelay struct {
 func newLeaderRelay(t testing.TB, leader func() string) *leaderRelay {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	f := &leaderRelay{ln: ln, leader: leader, closed: make(chan struct{})}
 	f.conns.Go(f.accept)
 	t.Cleanup(func() {

@@ -93,9 +93,7 @@ func TestHAConfig(t *testing.T) {
 	go s.follow(&now, watch.C, ended)
 	address := newLeaderRelay(t, func() string { return now.Load().(string) })
 	host, port, err := net.SplitHostPort(address.ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s.register("--via", "floating-ip", "--address", host, "--port", port)
 	s.killedDuring(t, "floating-ip", n)
 	t.Run("kept", func(t *testing.T) { s.kept(t, zones) })
@@ -142,9 +140,7 @@ func (s *haSite) kept(t *testing.T, zones string) {
 		t.Errorf("two zones to survive one: %s", got)
 	}
 	st, err := s.WaitLeader().Status()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if text := fmt.Sprint(st.Warnings); !strings.Contains(text, "haconfig_not_kept") ||
 		!strings.Contains(text, "namespace haconfig-few: tolerance of zone needs 3 zones") {
 		t.Errorf("the leader warns of %s", text)
@@ -183,9 +179,7 @@ func (s *haSite) tables(t *testing.T) {
 		"statefulset/db": "3 kubernetes.io/hostname/DoNotSchedule/3/app/ topology.kubernetes.io/zone/DoNotSchedule/2/app/ z1,z2 60",
 	} {
 		var d appsv1.Deployment // a StatefulSet has what is looked at in the same places
-		if err := json.Unmarshal([]byte(k.Kubectl("get", name, "-n", haNamespace, "-o", "json")), &d); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal([]byte(k.Kubectl("get", name, "-n", haNamespace, "-o", "json")), &d))
 		if got := inWords(d); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -257,10 +251,8 @@ func (s *haSite) killedDuring(t *testing.T, via string, n int) {
 		// 2 % of many; a death costs what is under way, however few there are.
 		testenv.Figure(t, "labtest.haconfig_refused_"+via, float64(refused), "", testenv.AtMost(float64(max(n, 300))/50))
 		var all appsv1.DeploymentList
-		if err := json.Unmarshal([]byte(s.kube.For(t).Kubectl("get", "deployments", "-n", haNamespace, "-o", "json")),
-			&all); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal([]byte(s.kube.For(t).Kubectl("get", "deployments", "-n", haNamespace, "-o", "json")),
+			&all))
 		seen := 0
 		for _, d := range all.Items {
 			if strings.HasPrefix(d.Name, via+"-") {

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestTakeOver has a real ironic-inspector fill an SQLite database, takes it
@@ -51,12 +52,8 @@ func (s *takeover) exported() string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, "export.jsonl")
 	file, err := os.Create(path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := errors.Join(inspectordb.Export(s.t.Context(), s.o.Database, file), file.Close()); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
+	testenv.Must(s.t, errors.Join(inspectordb.Export(s.t.Context(), s.o.Database, file), file.Close()))
 	return path
 }
 
@@ -142,9 +139,7 @@ func (s *takeover) broken(m openstack.Machine) []byte {
 	err := json.Unmarshal(m.Inventory(), &document)
 	document["disk_broken"] = json.RawMessage(`true`)
 	body, again := json.Marshal(document)
-	if err := errors.Join(err, again); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, errors.Join(err, again))
 	return body
 }
 
@@ -304,9 +299,8 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 	cmd := p.importer("load", s.exported(), "-o", "json")
 	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
 	var err error
-	if run.Process, err = program.Start(cmd); err != nil {
-		s.t.Fatal(err)
-	}
+	run.Process, err = program.Start(cmd)
+	testenv.Must(s.t, err)
 	s.t.Cleanup(func() {
 		if err := run.End(syscall.SIGKILL, 10*time.Second); err != nil {
 			s.t.Error(err)
@@ -327,9 +321,7 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 // dies kills an import in the middle.
 func (s *takeover) dies(p *Peer) {
 	s.t.Helper()
-	if err := s.importing(p, 50).End(syscall.SIGKILL, 10*time.Second); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, s.importing(p, 50).End(syscall.SIGKILL, 10*time.Second))
 	if n := s.counts(p); n > copies/2 {
 		s.t.Errorf("when the import was killed %d copies were there already", n)
 	}
@@ -346,9 +338,7 @@ func (s *takeover) survives(p, leader *Peer) (did imported) {
 		s.t.Fatalf("the import whose leader was killed: exit %d, %v\n%s", run.Code, err, &run.errw)
 	}
 	s.t.Logf("the import ended %v after its leader was killed", time.Since(began).Round(time.Second))
-	if err := json.Unmarshal(run.out.Bytes(), &did); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, json.Unmarshal(run.out.Bytes(), &did))
 	return did
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -66,9 +67,7 @@ func (s *site39) callList(machines []openstack.Machine) (wait func() error) {
 	var urls []string
 	for _, p := range s.Peers {
 		host, _, err := net.SplitHostPort(p.API)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, err)
 		urls = append(urls, "http://"+net.JoinHostPort(host, "5055")+continuePath)
 	}
 	var calling sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // quickStartMAC is the card whose document the quick starts of README.md post.
@@ -29,9 +30,7 @@ func TestIronic39QuickStart(t *testing.T) {
 	machines := ironic.Enroll(0, 1)
 	m := machines[0]
 	port := map[string]string{"node_uuid": m.UUID, "address": quickStartMAC}
-	if err := ironic.Call("POST", "/v1/ports", port, nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, ironic.Call("POST", "/v1/ports", port, nil))
 	ironic.Inspect(machines)
 
 	const ends = "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n"
@@ -42,9 +41,7 @@ func TestIronic39QuickStart(t *testing.T) {
 	var said strings.Builder
 	paste.Stdout, paste.Stderr = &said, &said
 	run, err := program.Start(paste)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := run.Wait(growLimit); err != nil || run.Code != 0 {
 		err = errors.Join(err, run.End(syscall.SIGKILL, electLimit))
 		t.Fatalf("the quick start ends with %d: %v\n%s", run.Code, err, said.String())
@@ -65,13 +62,9 @@ func quickStart(t *testing.T, with string) string {
 	t.Helper()
 	const page = "README.md"
 	text, err := os.ReadFile(filepath.Join("..", "..", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	d, err := parse(page, string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, s := range d.steps {
 		if strings.Contains(s.script, with) {
 			return s.script

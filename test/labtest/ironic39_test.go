@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -174,9 +175,7 @@ func (s *site39) inspects() {
 // enrols posts a document of a machine that nobody knows, twice.
 func (s *site39) enrols() {
 	before, err := s.Ironic.Nodes()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	stranger := openstack.MachineNumber(900)
 	var told []string
 	for range 2 {
@@ -282,9 +281,7 @@ func (s *site39) killedAfter() {
 	defer s.Tap.Watch(nil)
 	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
 	dead, err := testwait.Take(stepLimit, killed, "the leader is killed when Ironic has the document")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	s.inspected(machines, 1)
 	of, err := s.relays(machines[0].UUID)
 	if err != nil || len(of) != 1 || !strings.Contains(of[0].Reason, "the answer was lost") || of[0].Tries < 2 {
@@ -346,16 +343,12 @@ func TestIronic39ServesRamdisksElsewhere(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(p.Config, append(text, "\nironic:\n  ramdisk_endpoint: http://"+door+"\n"...), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		p.signal(syscall.SIGHUP)
 	}
 	s := newSite39(t, ironic, func(p *Peer) {
 		p.Config = filepath.Join(p.lab.dir, p.Name+".yaml")
-		if err := os.WriteFile(p.Config, []byte("# a peer of the lab\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(p.Config, []byte("# a peer of the lab\n"), 0o600))
 	})
 	machines := s.inspect(0, 2)
 	ironic.Agents(machines[:1], s.anyPeer)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // rotationLimit is longer than the steps take where everybody lives, and
@@ -27,17 +28,13 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	l := New(t)
 	backups := filepath.Join(l.dir, "backups")
-	if err := os.Mkdir(backups, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(backups, 0o700))
 	l.furnish = func(p *Peer) { p.Env = append(p.Env, "TRIVET_BACKUP_DIRECTORY="+backups) }
 	l.Trio("a", "b", "c")
 	leader := l.WaitLeader()
 	down := l.Followers()[0]
 	old, err := os.ReadFile(gossipKey(down))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	down.Kill9()
 	leader.Must("gossip", "rotate-key", leader.On())
 	l.Eventually(rotationLimit, "the key of those that live", func() error {

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // tokenLife is long enough for a question or two on a busy machine, and short
@@ -33,9 +34,7 @@ func TestKeystone(t *testing.T) {
 	l := New(t)
 	p := l.Add("a")
 	secret := filepath.Join(l.dir, "password")
-	if err := os.WriteFile(secret, []byte(openstack.KeystonePassword+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(secret, []byte(openstack.KeystonePassword+"\n"), 0o600))
 	p.Env = []string{
 		"TRIVET_API_AUTH_STRATEGY=keystone", "TRIVET_API_KEYSTONE_AUTH_URL=" + k.URL(), "TRIVET_API_KEYSTONE_USERNAME=trivet",
 		"TRIVET_API_KEYSTONE_PASSWORD_FILE=" + secret, "TRIVET_IRONIC_ENDPOINT=http://127.0.0.1:9",
@@ -100,9 +99,7 @@ func (p *Peer) withoutKeystone(t *testing.T, k *openstack.Keystone) {
 func (p *Peer) tellsOfKeystone(t *testing.T, away bool) {
 	t.Helper()
 	status, err := p.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	warned := slices.ContainsFunc(status.Warnings,
 		func(w api.Warning) bool { return w.Code == "keystone_away" && w.Remedy != "" })
 	figure := "\ntrivet_keystone_up 1\n"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // flap has a kube node fall silent for less than it takes.
@@ -83,9 +84,7 @@ func (s *kubeSite) threeOfFive() {
 func (s *kubeSite) verbMissing() {
 	role := []string{"clusterrole/trivet-failover"}
 	var rules []kubeRule
-	if err := json.Unmarshal([]byte(s.kube.Get("{.rules}", role...)), &rules); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, json.Unmarshal([]byte(s.kube.Get("{.rules}", role...)), &rules))
 	at := slices.IndexFunc(rules, func(r kubeRule) bool {
 		return slices.Contains(r.Resources, "pods") && slices.Contains(r.Verbs, "delete")
 	})

@@ -254,9 +254,7 @@ func TestKubeStarved(t *testing.T) {
 	})
 	for range 4 * runtime.NumCPU() {
 		hog, err := program.Start(exec.Command("sh", "-c", "while :; do :; done"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		t.Cleanup(func() {
 			if err := hog.End(syscall.SIGKILL, 10*time.Second); err != nil {
 				t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -227,9 +228,7 @@ func (n *nooBaaLab) unselected() {
 func (n *nooBaaLab) again() {
 	role := []string{"clusterrole/trivet-failover"}
 	var rules []kubeRule
-	if err := json.Unmarshal([]byte(n.kube.Get("{.rules}", role...)), &rules); err != nil {
-		n.t.Fatal(err)
-	}
+	testenv.Must(n.t, json.Unmarshal([]byte(n.kube.Get("{.rules}", role...)), &rules))
 	fewer := slices.Clone(rules)
 	for i, r := range fewer {
 		if slices.Contains(r.Resources, "pods") {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/trivet-ha/trivet/lease/kubepolicy"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -32,20 +33,14 @@ import (
 func TestKubernetesComparesTokens(t *testing.T) {
 	k := kubelab.Start(t, "--fast")
 	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	config.QPS, config.Burst = 1000, 1000
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	maps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
 	manifest, err := kubepolicy.Manifest(
 		kubepolicy.Options{Lease: "backup", Selector: "app=backup", Resources: []string{"configmaps"}, Namespace: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	k.Apply(string(manifest))
 	awaitPolicy(t, maps)
 
@@ -175,14 +170,10 @@ func staleWrites(t *testing.T, maps dynamic.ResourceInterface, name string) (sta
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	created, err := maps.Create(ctx, labelled(name, "1"), meta.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	watch, err := maps.Watch(ctx,
 		meta.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: created.GetResourceVersion()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer watch.Stop()
 	var refused, accepted atomic.Int64
 	var holders sync.WaitGroup
@@ -218,9 +209,7 @@ func staleWrites(t *testing.T, maps dynamic.ResourceInterface, name string) (sta
 				t.Fatalf("watch: %+v", event.Object)
 			}
 			token, err := strconv.Atoi(object.GetAnnotations()[kubepolicy.Annotation])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if token < newest {
 				stale++
 			}

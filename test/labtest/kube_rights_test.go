@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // kubeRule is one of a role, as kubectl shows it.
@@ -37,9 +38,7 @@ func kubeRights(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	for _, role := range [][]string{{"clusterrole/trivet-failover"}, {"role/trivet-failover", "-n", "kube-node-lease"},
 		{"role/trivet-failover", "-n", "default"}} {
 		var rules []kubeRule
-		if err := json.Unmarshal([]byte(k.Get("{.rules}", role...)), &rules); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, json.Unmarshal([]byte(k.Get("{.rules}", role...)), &rules))
 		for i, rule := range rules {
 			for _, verb := range rule.Verbs {
 				t.Run(verb+" "+rule.String(), func(t *testing.T) { without(t, k.For(t), role, rules, i, verb, kubeconfig) })
@@ -71,9 +70,7 @@ func without(t *testing.T, k *kubelab.Cluster, role []string, rules []kubeRule, 
 func setRules(t testing.TB, k *kubelab.Cluster, role []string, rules []kubeRule) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"rules": rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	k.Kubectl(append(append([]string{"patch"}, role...), "--type=merge", "-p", string(text))...)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // kubeName is what the cluster is called in the peers' files.
@@ -74,9 +75,7 @@ func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubecon
 	s.furnish = func(p *Peer) {
 		p.Binary = cmp.Or(binary, p.Binary)
 		p.Config = filepath.Join(s.dir, p.Name+".yaml")
-		if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(p.Config, []byte(text), 0o600))
 	}
 	s.Trio("alpha", "bravo", "charlie")
 	return s

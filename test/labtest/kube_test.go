@@ -70,9 +70,7 @@ func openKube(t testing.TB, kubeconfig string) *kube.Cluster {
 	t.Helper()
 	c, err := kube.Open(kube.Options{Name: "lab", Kubeconfig: kubeconfig, Peer: "alpha", Wall: time.Now,
 		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -202,9 +200,7 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	read := func() failover.Node {
 		t.Helper()
 		n, err := c.Node(ctx, "node-1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return n
 	}
 	// Its status changes now and then: what is to be refused for another reason is
@@ -277,9 +273,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
 	total := 0
 	for name := range k.Nodes() {
 		pods, err := c.Pods(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, p := range pods {
 			if p.Node != name {
 				t.Errorf("%s is on %s", p.Name, p.Node)
@@ -334,9 +328,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
 func newest(t *testing.T, c *kube.Cluster, node, name string) failover.Pod {
 	t.Helper()
 	pods, err := c.Pods(t.Context(), node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	i := slices.IndexFunc(pods, func(p failover.Pod) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatalf("%s is not on %s", name, node)

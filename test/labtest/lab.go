@@ -50,9 +50,7 @@ func New(t testing.TB) *Lab {
 		t.Fatalf("labtest: %s is not set; TestMain builds the binary", BinaryEnv)
 	}
 	dir, err := os.MkdirTemp("", "trivet-lab-") // short: a socket's path has 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	l := &Lab{t: t, dir: dir}
 	t.Cleanup(l.close)
 	return l
@@ -159,9 +157,7 @@ const worthTelling = 2 * time.Second
 func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	began := time.Now()
-	if err := testwait.Poll(context.Background(), limit, what, check); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, testwait.Poll(context.Background(), limit, what, check))
 	if took := time.Since(began); took > worthTelling {
 		t.Logf("waited %v: %s", took.Round(100*time.Millisecond), what)
 	}

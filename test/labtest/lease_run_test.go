@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // The lease that two hosts contend for.
@@ -73,9 +74,7 @@ func (s *lenderSite) work(host int) {
 		"forever", "--takeover",
 		"--server", strings.Join(servers, ","), "--", "sh", "-c", script, s.file, p.Name)
 	run, err := program.Start(cmd)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	s.runs[host] = run
 }
 
@@ -149,9 +148,7 @@ func (s *lenderSite) guardOf(host int) (pid int) {
 	s.t.Helper()
 	runner := s.runs[host].PID()
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", runner))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	for _, file := range children {
 		text, _ := os.ReadFile(file) // a thread that has ended meanwhile has none
 		if n, err := fmt.Sscan(string(text), &pid); n == 1 && err == nil {

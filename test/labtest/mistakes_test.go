@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -47,9 +48,7 @@ func TestTenMistakes(t *testing.T) {
 	m.whileTheClusterRuns()
 	m.floatingIP()
 	found, err := filepath.Glob(filepath.Join(mistakesDir, "*.golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for _, path := range found {
 		if name := strings.TrimSuffix(filepath.Base(path), ".golden"); !m.seen[name] {
 			t.Errorf("%s belongs to no mistake: remove it", path)
@@ -70,9 +69,7 @@ func (m *mistakesSite) beforeTheFirstStart() {
 	h.Must("sh", "-c", rightInit)
 	other := m.listen(h, ":5050")
 	m.compare("port-5050-taken", h, "runuser -u trivet -- trivet serve 2>&1 | grep '^trivet: '")
-	if err := other.Close(); err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, other.Close())
 	h.Must("systemctl", "start", "trivet")
 }
 
@@ -107,14 +104,10 @@ func (m *mistakesSite) whileOthersJoin(ahead string) {
 		m.host(name).Must("sh", "-c", join("", m.token(name)))
 		m.host(name).Must("systemctl", "start", "trivet")
 	}
-	if err := m.settle(growLimit); err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, m.settle(growLimit))
 	m.compare("joined-twice", h, join("", m.token("h2")))
 	m.compare("clock-off-running", h, m.runAhead(h)...)
-	if err := m.settle(growLimit); err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, m.settle(growLimit))
 }
 
 // runAhead runs the host's peer with a clock that is an hour ahead, and returns
@@ -163,9 +156,7 @@ func (m *mistakesSite) floatingIP() {
 	m.compare("floating-ip-absent", h, "trivet status 2>/dev/null | grep -A1 '(floating_ip)'",
 		"trivet doctor --check floating-ip")
 	h.Must("sh", "-c", "cp -a /root/right.yaml /etc/trivet/trivet.yaml && systemctl restart trivet")
-	if err := m.settle(growLimit); err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, m.settle(growLimit))
 
 	for _, name := range []string{"h1", "h2", "h3"} { // nobody holds it, while another machine takes it
 		m.host(name).Must("systemctl", "stop", "trivet")
@@ -233,9 +224,7 @@ func (m *mistakesSite) listen(h *System, address string) io.Closer {
 		l, err = net.Listen("tcp", address)
 		return err
 	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, err)
 	return l
 }
 
@@ -258,9 +247,7 @@ func (m *mistakesSite) lockedIronic() {
 		l, err = net.Listen("tcp", "192.0.2.7:6385")
 		return err
 	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, err)
 	refuse := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Baremetal API"`)
 		w.WriteHeader(http.StatusUnauthorized)
@@ -277,26 +264,16 @@ func (m *mistakesSite) clockAhead() (path string) {
 	m.t.Helper()
 	dir := m.t.TempDir()
 	source, err := filepath.Abs(filepath.Join("../..", clockSource))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, err)
 	text, err := os.ReadFile(source)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, err)
 	ahead, err := hourAhead(string(text))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, err)
 	changed := filepath.Join(dir, "main.go")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testenv.Must(m.t, err)
 	for file, content := range map[string][]byte{changed: []byte(ahead), filepath.Join(dir, "overlay.json"): overlay} {
-		if err := os.WriteFile(file, content, 0o644); err != nil {
-			m.t.Fatal(err)
-		}
+		testenv.Must(m.t, os.WriteFile(file, content, 0o644))
 	}
 	path = filepath.Join(dir, "trivet-ahead")
 	build := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
@@ -323,12 +300,8 @@ func (m *mistakesSite) compare(name string, h *System, commands ...string) {
 	}
 	path := filepath.Join(mistakesDir, name+".golden")
 	if os.Getenv(mistakesEnv) == "1" {
-		if err := os.MkdirAll(mistakesDir, 0o755); err != nil {
-			m.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-			m.t.Fatal(err)
-		}
+		testenv.Must(m.t, os.MkdirAll(mistakesDir, 0o755))
+		testenv.Must(m.t, os.WriteFile(path, []byte(got.String()), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)

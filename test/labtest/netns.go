@@ -95,9 +95,7 @@ func (n *Net) bridge(l Link) {
 func claim(t testing.TB) *Net {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	used := fmt.Sprint(addrs)
 	start := rand.IntN(256)
 	for i := range 256 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestServiceManagerIsTold plays systemd: it must hear that the peer is ready,
@@ -18,9 +20,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	p := l.Add("a")
 	path := filepath.Join(l.dir, "notify.sock")
 	sock, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer sock.Close()
 	p.Env = []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1500000"}
 	p.Must("init", p.Flags())
@@ -41,9 +41,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 // hear reads messages until one begins with want.
 func hear(t *testing.T, sock *net.UnixConn, want string) {
 	t.Helper()
-	if err := sock.SetReadDeadline(time.Now().Add(electLimit)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, sock.SetReadDeadline(time.Now().Add(electLimit)))
 	buf := make([]byte, 4096)
 	for {
 		n, err := sock.Read(buf)

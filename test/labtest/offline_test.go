@@ -77,9 +77,7 @@ func TestFiltersOfAllPeersAreTold(t *testing.T) {
 	var rows []api.Firewall
 	show := func() map[string]string {
 		t.Helper()
-		if err := peer.Call("GET", "/v1/firewall?all=1", nil, &rows); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, peer.Call("GET", "/v1/firewall?all=1", nil, &rows))
 		errs := make(map[string]string)
 		for _, row := range rows {
 			errs[row.Peer] = row.Error

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -85,15 +86,12 @@ func (g *guest) power() {
 	}
 	cmd := exec.Command("ip", append(args, "-append", g.image.cmdline(words...))...)
 	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "TMPDIR="+g.dir) // of the copy of its root
-	if g.qemu, err = program.Start(cmd); err != nil {
-		g.t.Fatal(err)
-	}
+	g.qemu, err = program.Start(cmd)
+	testenv.Must(g.t, err)
 }
 
 // awake waits until its shell answers.
@@ -111,9 +109,7 @@ func (g *guest) awake() {
 // crash takes its power away.
 func (g *guest) crash() {
 	g.t.Helper()
-	if err := g.qemu.End(syscall.SIGKILL, 10*time.Second); err != nil {
-		g.t.Fatal(err)
-	}
+	testenv.Must(g.t, g.qemu.End(syscall.SIGKILL, 10*time.Second))
 }
 
 // try runs a line of shell in the guest and returns what it said.

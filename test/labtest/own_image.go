@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // ownRelease is the Debian of guests, whose kernel is 6.1, and ownPackages what
@@ -65,18 +67,12 @@ func newOwnImage(t *testing.T) ownImage {
 	if _, err := os.Stat(dir); err == nil {
 		return image
 	}
-	if err := os.MkdirAll(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.MkdirAll(base, 0o755))
 	part, err := os.MkdirTemp(base, "part-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer os.RemoveAll(part)
 	buildOwnImage(t, part)
-	if err := os.Rename(filepath.Join(part, "image"), dir); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(filepath.Join(part, "image"), dir))
 	return image
 }
 
@@ -89,13 +85,9 @@ func buildOwnImage(t *testing.T, dir string) {
 		"--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*", "--include="+ownPackages, ownRelease, root)
 	for _, sub := range []string{to, filepath.Join(root, "data")} {
-		if err := os.Mkdir(sub, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(sub, 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(root, "sbin", "lab-init"), []byte(ownInit), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(root, "sbin", "lab-init"), []byte(ownInit), 0o755))
 	for _, name := range []string{"vmlinuz", "initrd.img"} {
 		found, err := filepath.Glob(filepath.Join(root, "boot", name+"-*"))
 		if err != nil || len(found) != 1 {
@@ -114,9 +106,7 @@ func makeDisk(t testing.TB, path string, size int64, from, features string) {
 	if err == nil {
 		err = os.Truncate(path, size)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	sh(t, "mke2fs", "-q", "-F", "-t", "ext4", "-O", features, "-d", from, path)
 }
 

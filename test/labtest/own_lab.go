@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // ownLab is a gate whose three hosts are guests: the process of a Peer is its
@@ -65,9 +66,7 @@ func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
 	o.t.Helper()
 	p := &Peer{lab: o.Lab, t: o.t, Name: name, wire: httpapi.Client()}
 	dir, from := filepath.Join(o.dir, name), filepath.Join(o.dir, name, "files")
-	if err := os.MkdirAll(from, 0o755); err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, os.MkdirAll(from, 0o755))
 	site := o.net.site(i)
 	p.API, p.Cluster = site+":5050", site+":7350"
 	o.furnishGuest(from, p, site, k.driver)
@@ -134,9 +133,7 @@ func (o *ownLab) furnishGuest(dir string, p *Peer, site, driver string) {
 		"serve":       guestServe,
 		"supervise":   guestSupervise,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			o.t.Fatal(err)
-		}
+		testenv.Must(o.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	sh(o.t, "cp", os.Getenv(BinaryEnv), filepath.Join(dir, "trivet"))
 }

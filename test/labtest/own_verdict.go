@@ -38,9 +38,7 @@ type heard struct {
 func (h *Host) listen(t testing.TB, l Link, protocol uint16, q question) *listener {
 	t.Helper()
 	wire, err := h.packets(l, protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	n := &listener{wire: wire, q: q}
 	var work sync.WaitGroup
 	work.Go(n.read)

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Packaged is three hosts as an operator has them: each a Debian with systemd,
@@ -77,9 +78,7 @@ func (h *packagedHost) reboot() {
 	for _, l := range []Link{Site, PXE} {
 		n.ip(0, "link", "del", h.at.port(l))
 	}
-	if err := removeNamespace(n.ns(h.at.number)); err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, removeNamespace(n.ns(h.at.number)))
 	h.at = n.bare(h.at.number)
 	h.plug()
 	h.boot()
@@ -137,9 +136,7 @@ func versioned(t *testing.T, deb, version string) string {
 	sh(t, "dpkg-deb", "--raw-extract", deb, dir)
 	control := filepath.Join(dir, "DEBIAN", "control")
 	text, err := os.ReadFile(control)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "Version: ") {
@@ -147,9 +144,7 @@ func versioned(t *testing.T, deb, version string) string {
 		}
 		lines = append(lines, line)
 	}
-	if err := os.WriteFile(control, []byte(strings.Join(lines, "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(control, []byte(strings.Join(lines, "")), 0o644))
 	path := filepath.Join(filepath.Dir(dir), "versioned.deb")
 	sh(t, "dpkg-deb", "--build", "-Zgzip", "-z1", dir, path)
 	return path

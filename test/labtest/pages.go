@@ -23,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/sandbox/machine"
 	"github.com/trivet-ha/trivet/test/sandbox/simironic"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -70,10 +71,8 @@ func newPagesSite(t *testing.T, deb string) *pagesSite {
 	for n := 1; n <= pagesNodes; n++ {
 		m := openstack.MachineNumber(n)
 		m.MAC = fmt.Sprintf("52:54:00:ab:00:%02x", n) // as on the pages
-		if err := server.Enroll(
-			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, server.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
 		fleet.Add(m.Hardware())
 	}
 	var listener net.Listener
@@ -81,9 +80,7 @@ func newPagesSite(t *testing.T, deb string) *pagesSite {
 		listener, err = net.Listen("tcp", fmt.Sprintf("%s%d:6385", pagesNet, pagesIronic))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	web := &http.Server{Handler: server, ReadHeaderTimeout: callLimit}
 	go func() { _ = web.Serve(listener) }() // ends with Close, and says no more than that
 	t.Cleanup(func() {
@@ -137,9 +134,7 @@ func (p *pagesSite) host(name string) *System {
 	for _, other := range []string{"h1", "h2", "h3", "h4", "h5"} {
 		fmt.Fprintf(&names, "%s%d %s\n", pagesNet, pagesNumber(other), other)
 	}
-	if err := os.WriteFile(filepath.Join(s.Dir, "etc/hosts"), []byte(names.String()), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.WriteFile(filepath.Join(s.Dir, "etc/hosts"), []byte(names.String()), 0o644))
 	s.Place(p.deb)
 	s.Place(importerOf(p.t, p.deb))
 	return s
@@ -176,9 +171,7 @@ func (p *pagesSite) paste(page string, s step, name string) {
 		script = strings.ReplaceAll(script, pagesToken, p.token(name))
 	}
 	file := path.Join("/root", ".block")
-	if err := os.WriteFile(filepath.Join(h.Dir, file), []byte(script), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.WriteFile(filepath.Join(h.Dir, file), []byte(script), 0o600))
 	began := time.Now()
 	out, err := h.Try("bash", "-c", "cd /root && exec bash -euo pipefail .block </dev/null")
 	code, bad := exitCode(err)

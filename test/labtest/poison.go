@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // PoisonedBinary builds a trivet with one more hook, "poison", which ends the
@@ -19,15 +20,11 @@ import (
 func PoisonedBinary(t testing.TB) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	const anchor = "return []entry{\n"
 	registry := filepath.Join(root, "inspector", "hooks", "hooks.go")
 	text, err := os.ReadFile(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if strings.Count(string(text), anchor) != 1 {
 		t.Fatalf("%s has no %q any more, where the poison is put in", registry, anchor)
 	}
@@ -39,13 +36,9 @@ func PoisonedBinary(t testing.TB) string {
 		filepath.Join(root, "inspector", "hooks", "poison.go"): filepath.Join(root, "test", "labtest", "testdata", "poison",
 			"poison.go"),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for path, content := range map[string][]byte{replaced: []byte(poisoned), filepath.Join(dir, "overlay.json"): overlay} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, content, 0o600))
 	}
 	binary := filepath.Join(dir, "trivet")
 	out, err := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary,

@@ -43,9 +43,7 @@ func TestRecipes(t *testing.T) {
 	p := newPackaged(t, ironic.Addr)
 	p.password = ansibleUser
 	hash, err := bcrypt.GenerateFromPassword([]byte(ansibleUser), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r := &recipes{playbooks: newPlaybooks(t, p), deb: deb, hash: string(hash)}
 	r.kolla()
 	r.bifrost()
@@ -121,9 +119,7 @@ func (r *recipes) bifrost() {
 	t, target := r.t, r.lab.hosts[2]
 	r.recipe = "bifrost"
 	served := "port=0\nlisten-address=" + target.at.pxe() + "\nbind-interfaces\ndhcp-range=10.212.0.200,10.212.0.250,12h\n"
-	if err := os.WriteFile(filepath.Join(target.Dir, "etc", "dnsmasq.conf"), []byte(served), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(filepath.Join(target.Dir, "etc", "dnsmasq.conf"), []byte(served), 0o644))
 	target.Must("systemctl", "enable", "--now", "dnsmasq")
 	state := func(want string) {
 		t.Helper()
@@ -158,9 +154,7 @@ func (r *recipes) bifrost() {
 func (h *packagedHost) unit(name, command string) {
 	h.t.Helper()
 	text := "[Service]\nExecStart=" + command + "\n[Install]\nWantedBy=multi-user.target\n"
-	if err := os.WriteFile(filepath.Join(h.Dir, "etc/systemd/system", name), []byte(text), 0o644); err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Must(h.t, os.WriteFile(filepath.Join(h.Dir, "etc/systemd/system", name), []byte(text), 0o644))
 	h.Must("systemctl", "daemon-reload")
 }
 
@@ -278,9 +272,7 @@ trivet_site_config: {floating_ip: {interface: ` + string(Site) + `}}
 `
 	}
 	text, err := os.ReadFile(filepath.Join("..", "..", "contrib", "ansible", r.recipe, added))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	return string(text) + common + own
 }
 

@@ -49,9 +49,7 @@ func recorderFigures(t *testing.T, f figures, with bool) {
 	g := gateKind{machines: crowdMachines + 2, env: []string{fmt.Sprintf("TRIVET_FIREWALL_RECORDER=%v", with)}}.
 		build(t, "nftables")
 	for _, server := range g.dhcp { // what they take is not the recorder's
-		if err := server.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, server.Signal(syscall.SIGSTOP))
 		t.Cleanup(func() {
 			if err := server.Signal(syscall.SIGCONT); err != nil {
 				t.Error(err)
@@ -62,9 +60,7 @@ func recorderFigures(t *testing.T, f figures, with bool) {
 	g.WaitState(endLimit, g.machines[2:], "waiting")
 	leader := g.WaitLeader()
 	wire, err := g.client.packets(PXE, unix.ETH_P_IP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire.Close()
 
 	take := func(what string, total time.Duration, do func()) {
@@ -126,9 +122,7 @@ func exchange(t testing.TB, mac, server net.HardwareAddr, at, from netip.Addr, i
 		dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeAck} {
 		m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(mac), dhcpv4.WithMessageType(kind),
 			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(from.AsSlice()))}, b.options...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		if kind == dhcpv4.MessageTypeDiscover || kind == dhcpv4.MessageTypeRequest {
 			all = append(all, append(ethernet(mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, m.ToBytes())...))
 			continue
@@ -165,9 +159,7 @@ func (c crowd) play(wire rawsocket.Socket) {
 	testwait.Every(c.t, floodTick, crowdTime, func() {
 		due := min(len(c.steps), int(float64(len(c.steps))*time.Since(began).Seconds()/crowdTime.Seconds()))
 		for ; sent < due; sent++ {
-			if err := wire.Send(c.steps[sent]); err != nil {
-				c.t.Fatal(err)
-			}
+			testenv.Must(c.t, wire.Send(c.steps[sent]))
 		}
 	})
 }
@@ -182,9 +174,7 @@ func flood(t testing.TB, wire rawsocket.Socket) {
 			for _, at := range []int{8, atChaddr + 2} {
 				copy(frame[at:], []byte{1, byte(sent >> 16), byte(sent >> 8), byte(sent)})
 			}
-			if err := wire.Send(frame); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, wire.Send(frame))
 		}
 	})
 	testenv.Figure(t, "recorder flood", float64(sent)/floodTime.Seconds(), "1/s", testenv.AtLeast(floodRate*9/10))
@@ -195,9 +185,7 @@ func flood(t testing.TB, wire rawsocket.Socket) {
 func (p *Peer) spent() time.Duration {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	var user, system int64
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
@@ -210,9 +198,7 @@ func (p *Peer) spent() time.Duration {
 func (p *Peer) anonymous() (mb float64) {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 	_, rest, _ := strings.Cut(string(text), "RssAnon:")
 	if _, err := fmt.Sscan(rest, &mb); err != nil {
 		p.t.Fatal(err)
@@ -224,8 +210,6 @@ func (p *Peer) anonymous() (mb float64) {
 func (p *Peer) entries() uint64 {
 	p.t.Helper()
 	var c admin.Check
-	if err := p.Call("GET", "/v1/debug/check", nil, &c); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, p.Call("GET", "/v1/debug/check", nil, &c))
 	return c.Index
 }

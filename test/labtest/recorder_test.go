@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // firstMachine is the number of the first machine of the recorder's lab.
@@ -107,9 +108,7 @@ func (l *recorderLab) firmware() (openstack.Machine, *booter) {
 
 func (l *recorderLab) must(err error) {
 	l.t.Helper()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 }
 
 // boot is what the leader says that a machine did last.

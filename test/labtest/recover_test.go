@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestRecover loses two of three for ever and goes on with the third. When one
@@ -24,9 +25,7 @@ func TestRecover(t *testing.T) {
 	index := l.WaitSame()
 	before := l.token(survivor)
 	gone.Kill9()
-	if err := os.RemoveAll(gone.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(gone.Dir))
 
 	refuse := func(code int, what string, words ...any) {
 		t.Helper()
@@ -73,9 +72,7 @@ func TestRecover(t *testing.T) {
 func (l *Lab) token(p *Peer) uint64 {
 	l.t.Helper()
 	s, err := p.Status()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 	return uint64(s.Token)
 }
 
@@ -87,17 +84,13 @@ func TestSnapshotRestore(t *testing.T) {
 	l := Three(t)
 	leader := l.WaitLeader()
 	file := filepath.Join(l.dir, "state.snap")
-	if err := leader.Put("kept", "1"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, leader.Put("kept", "1"))
 	first := leader.Token()
 	leader.Must("snapshot", "save", file, leader.On())
 	if out := leader.Must("snapshot", "inspect", file, leader.On()); !strings.Contains(out, "members      3") {
 		t.Fatalf("inspect:\n%s", out)
 	}
-	if err := leader.Put("later", "1"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, leader.Put("later", "1"))
 	second := leader.Token()
 	before := l.token(leader)
 
@@ -136,9 +129,7 @@ func TestSnapshotRestore(t *testing.T) {
 	}
 	anew, joins := l.Peers[1], l.Peers[2]
 	anew.joinAnew(founder)
-	if err := os.RemoveAll(joins.Dir); err != nil { // as on a host that is installed from scratch
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(joins.Dir)) // as on a host that is installed from scratch
 	joins.Join(founder)
 	joins.Start()
 	l.WaitVoters(3)

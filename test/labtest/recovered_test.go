@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestWipedHost replaces a host whose disk is gone under the same name and
@@ -19,14 +21,10 @@ func TestWipedHost(t *testing.T) {
 	leader := l.WaitLeader()
 	before := l.token(leader)
 	old, err := wiped.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	wiped.Kill9()
 	attic := wiped.Dir + ".old"
-	if err := os.Rename(wiped.Dir, attic); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(wiped.Dir, attic))
 	if r := wiped.Trivet("serve", wiped.Flags()); r.Code != 2 ||
 		!strings.Contains(r.Err, "no peer lives in this data directory") {
 		t.Fatalf("serve on an empty disk: exit %d\n%s", r.Code, r.Err)
@@ -47,9 +45,7 @@ func TestWipedHost(t *testing.T) {
 	fresh := wiped.Dir + ".fresh"
 	swap := func(from, to string) {
 		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Rename(from, to))
 	}
 	swap(wiped.Dir, fresh)
 	swap(attic, wiped.Dir)

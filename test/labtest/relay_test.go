@@ -43,9 +43,7 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 		if n%2 == 0 { // of the others Ironic alone can tell whose callback it is
 			e.MACs = []string{m.MAC}
 		}
-		if err := ironic.Enroll(e); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, ironic.Enroll(e))
 		machines = append(machines, m)
 	}
 	l.Trio("alpha", "bravo", "charlie")
@@ -109,9 +107,7 @@ func (l *Lab) deliver(machines []openstack.Machine) {
 			return nil
 		})
 	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 }
 
 // fragile is an Ironic in memory whose port can be shut.
@@ -135,9 +131,7 @@ func newFragile(t *testing.T) *fragile {
 func (f *fragile) start() {
 	f.t.Helper()
 	listener, err := net.Listen("tcp", f.addr)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Must(f.t, err)
 	f.server = &http.Server{Handler: f.Server, ReadHeaderTimeout: callLimit}
 	go func(s *http.Server) { _ = s.Serve(listener) }(f.server) // ends with stop, and says no more than that
 }

@@ -63,13 +63,9 @@ func madeOnce(t *testing.T, commit, name string, produce func() string) string {
 	}
 	made := produce()
 	// In place under its name only when it is whole.
-	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.MkdirAll(filepath.Dir(kept), 0o755))
 	sh(t, "cp", made, kept+".new")
-	if err := os.Rename(kept+".new", kept); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(kept+".new", kept))
 	return kept
 }
 

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestConfigurationsThatDiffer changes one peer's file and tells it by SIGHUP:
@@ -20,9 +22,7 @@ func TestConfigurationsThatDiffer(t *testing.T) {
 	l := New(t)
 	write := func(p *Peer, text string) {
 		t.Helper()
-		if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(p.Config, []byte(text), 0o600))
 	}
 	l.furnish = func(p *Peer) {
 		p.Config = filepath.Join(l.dir, p.Name+".yaml")

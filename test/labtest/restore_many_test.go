@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -35,29 +36,19 @@ const inventoryBytes = 30_000
 func grown(t *testing.T, file string, machines int) {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer f.Close()
 	state, err := fsm.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	packer, err := blobs.NewPacker(1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	index := state.View().Index()
 	apply := func(h fsm.Header, c fsm.Command) fsm.Result {
 		data, err := fsm.Encode(h, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		index++
 		res := state.Apply(fsm.Entry{Index: index, Term: 1, Data: data})
-		if err := res.Err(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, res.Err())
 		return res
 	}
 	session := apply(fsm.Header{},
@@ -66,18 +57,14 @@ func grown(t *testing.T, file string, machines int) {
 		node, mac := fmt.Sprintf("00000000-0000-4000-9000-%012x", n),
 			fmt.Sprintf("52:54:01:%02x:%02x:%02x", n>>16, n>>8&255, n&255)
 		doc, err := packer.Pack(inventoryOf(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		apply(fsm.Header{}, introspection.Start{Node: node, Event: introspection.EventAdopt, Timeout: time.Hour,
 			Attributes: introspection.Attributes{MACs: []string{mac}}})
 		apply(fsm.Header{}, introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: doc})
 		var claimed introspection.Claimed
 		for q := range state.View().Ready() {
-			if err := apply(fsm.Header{Session: session},
-				introspection.ClaimRequests{Requests: []fencing.Token{q.Sequence}}).Decode(&claimed); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, apply(fsm.Header{Session: session},
+				introspection.ClaimRequests{Requests: []fencing.Token{q.Sequence}}).Decode(&claimed))
 		}
 		for _, step := range []introspection.Advance{{Event: introspection.EventProcess, Unprocessed: doc.Hash},
 			{Event: introspection.EventFinish, Consume: true}} {
@@ -86,16 +73,10 @@ func grown(t *testing.T, file string, machines int) {
 		}
 	}
 	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	size, err := state.View().WriteTo(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	testenv.Must(t, out.Close())
 	t.Logf("%d machines: %d MiB", machines, size>>20)
 }
 
@@ -143,9 +124,7 @@ func TestRestoreOfManyMachines(t *testing.T) {
 	finished := 0
 	for range kills {
 		cmd := founder.command(append([]string{"snapshot", "restore", file}, founder.Flags()...)...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, cmd.Start())
 		testwait.Elapse(t, time.Duration(rng.Int64N(int64(whole))), "the restore goes on for a while")
 		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil { // it has ended
 			finished++

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -128,9 +129,7 @@ func (l *romLab) root(p *Peer) string { return filepath.Join(l.dir, p.Name+"-boo
 func (l *romLab) furnishBoot(p *Peer, floating string) {
 	l.t.Helper()
 	root := l.root(p)
-	if err := os.Mkdir(root, 0o755); err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, os.Mkdir(root, 0o755))
 	for _, loader := range []string{biosLoader, uefiLoader} {
 		sh(l.t, "cp", loader, root)
 	}
@@ -145,9 +144,7 @@ func (l *romLab) furnishBoot(p *Peer, floating string) {
 		"dnsmasq-far.conf": l.farPool(p.Host),
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-			l.t.Fatal(err)
-		}
+		testenv.Must(l.t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 	}
 }
 
@@ -160,9 +157,7 @@ func (l *romLab) serveDHCP(p *Peer) {
 			"--conf-file="+file("dnsmasq-far.conf"),
 			"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"),
 			"--log-facility="+file("log")))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 	l.dhcp[p.Host] = server
 }
 
@@ -204,9 +199,7 @@ func (l *romLab) relay() {
 		l.t.Fatalf("route: %v: %s", err, out)
 	}
 	server, err := program.Start(h.Command("dnsmasq", words...))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testenv.Must(l.t, err)
 	l.t.Cleanup(func() {
 		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			l.t.Error(err)

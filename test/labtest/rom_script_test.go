@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // romScript looks at what the script of dnsmasq-config does in a ROM: it boots a
@@ -29,9 +30,7 @@ func romScript(t *testing.T, report *romReport) {
 func (l *romLab) kernels(of func(*Host) []byte) {
 	l.t.Helper()
 	for _, p := range l.Peers {
-		if err := os.WriteFile(filepath.Join(l.root(p), standInName), of(p.Host), 0o644); err != nil {
-			l.t.Fatal(err)
-		}
+		testenv.Must(l.t, os.WriteFile(filepath.Join(l.root(p), standInName), of(p.Host), 0o644))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // sh runs a command that has to succeed.
@@ -46,21 +48,15 @@ func (p *Peer) Ext4() {
 func (p *Peer) Ext4In(dir string) {
 	p.t.Helper()
 	image := filepath.Join(dir, p.Name+".img")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.Truncate(image, 128<<20); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.WriteFile(image, nil, 0o600))
+	testenv.Must(p.t, os.Truncate(image, 128<<20))
 	sh(p.t, "mkfs.ext4", "-q", "-F", image)
 	p.mount("-o", "loop", image)
 }
 
 func (p *Peer) mount(what ...string) {
 	p.t.Helper()
-	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, os.MkdirAll(p.Dir, 0o700))
 	sh(p.t, append(append([]string{"mount"}, what...), p.Dir)...)
 	// After the lab was made, so before its directory is removed.
 	p.t.Cleanup(func() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/sandbox/simironic"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // simulated is an Ironic in memory, for tests that need thousands of nodes.
@@ -23,10 +24,8 @@ func newSimulated(t *testing.T, nodes int) *simulated {
 	sim := &simulated{}
 	for n := range nodes {
 		m := openstack.MachineNumber(n)
-		if err := server.Enroll(
-			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, server.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
 		sim.machines = append(sim.machines, m)
 	}
 	web := httptest.NewServer(server)

@@ -52,9 +52,7 @@ func TestWithoutIPv4(t *testing.T) {
 	m := s.machines[0]
 	s.Introspect(s.machines[:1], s.Followers()[0])
 	wire, err := s.client.packets(PXE, unix.ETH_P_IPV6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire.Close()
 	leader := s.WaitLeader().Host.number
 	ask := bootRequest{wire: wire, mac: hardware(t, m.MAC), arch: 7, six: true}
@@ -154,10 +152,8 @@ func ask6(h *Host, addr, path string) (httpapi.Reply, error) {
 func (s *sixLab) serveIronic() string {
 	server := simironic.New(simironic.Options{})
 	for _, m := range s.machines {
-		if err := server.Enroll(
-			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
-			s.t.Fatal(err)
-		}
+		testenv.Must(s.t, server.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
 	}
 	web := httptest.NewUnstartedServer(server)
 	err := s.client.enter(func() (err error) {
@@ -165,9 +161,7 @@ func (s *sixLab) serveIronic() string {
 		web.Listener, err = net.Listen("tcp", fmt.Sprintf("[%s%d]:6385", siteNet6, clientHost))
 		return err
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	web.Start()
 	s.t.Cleanup(func() {
 		web.Close()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Stoppable is a trivet that stops itself where it is asked to, between the proof
@@ -34,9 +35,7 @@ var clocked = []string{"cli", "app", "raftstore/leader", "raftstore", "firewall"
 func StoppableBinary(t testing.TB) *Stoppable {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	s := &Stoppable{dir: t.TempDir()}
 	s.Binary = filepath.Join(s.dir, "trivet")
 	replace := map[string]string{
@@ -45,15 +44,11 @@ func StoppableBinary(t testing.TB) *Stoppable {
 	}
 	for _, pkg := range clocked {
 		sources, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, source := range sources {
 			if text := stoppable(t, root, source); text != "" {
 				replace[source] = filepath.Join(s.dir, fmt.Sprintf("%d.go", len(replace)))
-				if err := os.WriteFile(replace[source], []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, os.WriteFile(replace[source], []byte(text), 0o600))
 			}
 		}
 	}
@@ -69,17 +64,12 @@ func stoppable(t testing.TB, root, source string) string {
 		return ""
 	}
 	content, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	text := string(content)
 	name, err := filepath.Rel(root, source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err = withStops(filepath.ToSlash(name), text); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
+	text, err = withStops(filepath.ToSlash(name), text)
+	testenv.Must(t, err)
 	if strings.Contains(text, "time.Now") {
 		text = strings.ReplaceAll(text, "time.Now", "labstop.Now") +
 			"\nvar _ time.Time // the imports are used, also where a comment alone names the clock\nvar _ = labstop.Now\n"
@@ -93,13 +83,9 @@ func stoppable(t testing.TB, root, source string) string {
 func (s *Stoppable) build(t testing.TB, replace map[string]string) {
 	t.Helper()
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	path := filepath.Join(s.dir, "overlay.json")
-	if err := os.WriteFile(path, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(path, overlay, 0o600))
 	out, err := program.Go("build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/test/labstop.dir="+s.dir,
 		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
@@ -153,9 +139,7 @@ func (s *Stoppable) ask(p *Peer, place, clock string) {
 	if err == nil {
 		err = os.Rename(request+".new", request)
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testenv.Must(p.t, err)
 }
 
 // forget takes back what a peer was asked and has not done yet.

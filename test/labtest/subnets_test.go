@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Options of DHCP over IPv4 that hold in one subnet alone, or are told with the boot
@@ -53,9 +54,7 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	}, relayedRange(t))
 
 	wire, err := client.packets(PXE, unix.ETH_P_IP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire.Close()
 	b := newBatch(t, wire, nil, 1)
 	var direct *answer4
@@ -70,9 +69,7 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	toldOfSubnet(t, "behind the relay", client.askAsRelay(t, relay, own), netip.MustParsePrefix(relay+"/24"), relay, own)
 
 	wire6, err := client.packets(PXE, unix.ETH_P_IPV6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer wire6.Close()
 	var got offer
 	for n := range 2 { // the first machine gets an address in each subnet, the other in one
@@ -95,9 +92,7 @@ func pxeAddress(of netip.Addr, last byte) netip.Addr {
 // relayedRange is the line for a relayed subnet that docs/pxe.md has.
 func relayedRange(t *testing.T) string {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "pxe.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for line := range strings.Lines(string(page)) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "dhcp-range=198.51.100.") {
 			return line
@@ -112,12 +107,10 @@ func relayedRange(t *testing.T) string {
 func (h *Host) askAsRelay(t *testing.T, relay string, server netip.Addr) *answer4 {
 	t.Helper()
 	var conn net.PacketConn
-	if err := h.enter(func() (err error) {
+	testenv.Must(t, h.enter(func() (err error) {
 		conn, err = net.ListenPacket("udp4", net.JoinHostPort(relay, "67"))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	defer conn.Close()
 	mac := net.HardwareAddr{0x52, 0x54, 0, 0x52, 1, 1}
 	ask := bootp(mac, nil, kindDiscover, nil)
@@ -125,9 +118,7 @@ func (h *Host) askAsRelay(t *testing.T, relay string, server netip.Addr) *answer
 	if _, err := conn.WriteTo(ask, net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, 67))); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(offerLimit)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, conn.SetReadDeadline(time.Now().Add(offerLimit)))
 	b := make([]byte, 2048)
 	n, _, err := conn.ReadFrom(b)
 	if err != nil {

@@ -49,24 +49,18 @@ func DebianRoot(t testing.TB) string {
 		cache = t.TempDir()
 	}
 	root := filepath.Join(cache, "trivet-test", "debian-4") // count up when what is in it changes
-	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.MkdirAll(filepath.Dir(root), 0o755))
 	defer program.Lock(t, root+".lock")()
 	if _, err := os.Stat(root); err == nil {
 		return root
 	}
 	part := root + ".part"
-	if err := os.RemoveAll(part); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.RemoveAll(part))
 	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
 		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq,ipxe,curl,apache2-utils,python3", "bookworm",
 		part)
-	if err := os.Rename(part, root); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Rename(part, root))
 	return root
 }
 
@@ -75,9 +69,7 @@ func Overlay(t testing.TB, root string) string {
 	t.Helper()
 	base := t.TempDir()
 	for _, name := range []string{"upper", "work", "root"} {
-		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.Mkdir(filepath.Join(base, name), 0o755))
 	}
 	dir := filepath.Join(base, "root")
 	sh(t, "mount", "-t", "overlay", "overlay", "-o",
@@ -102,9 +94,7 @@ func startSystem(t testing.TB, root, hostname, network string) *System {
 		"--machine=" + s.name,
 		"--hostname=" + hostname, network, "--capability=CAP_NET_ADMIN,CAP_NET_RAW"}
 	for name, text := range map[string]string{"machine-id": "", "hostname": hostname + "\n"} {
-		if err := os.WriteFile(filepath.Join(s.Dir, "etc", name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(filepath.Join(s.Dir, "etc", name), []byte(text), 0o644))
 	}
 	t.Cleanup(s.end)
 	s.boot()
@@ -204,8 +194,6 @@ func (s *System) Place(path string) string {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.Dir, "root", filepath.Base(path)), text, 0o644)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	return "/root/" + filepath.Base(path)
 }

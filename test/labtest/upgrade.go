@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -111,9 +112,7 @@ func (r *rolling) populate() {
 	r.WaitState(2*endLimit, failed, "waiting")
 	for _, m := range failed {
 		err := r.Anywhere(electLimit, "abort "+m.Name, func(p *Peer) error { return p.Abort(m.UUID) })
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.Must(r.t, err)
 	}
 	r.WaitState(endLimit, failed, "error")
 	r.MustFinish(2*endLimit, done)
@@ -141,9 +140,7 @@ func (r *rolling) amid(stop func()) {
 	r.WaitState(endLimit, processing, "processing")
 	r.WaitState(endLimit, again, "reapplying")
 	_, all, err := r.InState(nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	r.t.Logf("at the stop: %s", summary(r.machines, all))
 	go func() { // while stop is at it: a worker that is told to stop ends what it has begun
 		testwait.Rest(r.t.Context(), 200*time.Millisecond)
@@ -249,9 +246,7 @@ func (r *rolling) versions() (text string, least int) {
 	var members []admin.Member
 	err := r.Anywhere(electLimit, "list members",
 		func(p *Peer) error { return p.Call("GET", "/v1/members", nil, &members) })
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	var words []string
 	for _, m := range members {
 		words = append(words, fmt.Sprintf("%s %d", m.Name, m.Version))

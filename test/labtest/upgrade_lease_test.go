@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // keptTTL is longer than a busy host delays a renewal, and much shorter than the upgrade lasts.
@@ -34,9 +35,7 @@ func (r *rolling) holdLease() *heldLease {
 		keptTTL.String(), "--server", "http://"+r.floating+":5050", "--", "sh", "-c", script, h.file)
 	cmd.Stderr = &h.said
 	run, err := program.Start(cmd)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.Must(r.t, err)
 	h.run = run
 	r.t.Cleanup(func() {
 		if err := run.End(syscall.SIGKILL, runLimit); err != nil {
@@ -57,9 +56,7 @@ func (h *heldLease) verdict() {
 		h.r.t.Errorf("lease-kept: it ended with %d: %s", h.run.Code, h.said.String())
 	}
 	text, err := os.ReadFile(h.file)
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
+	testenv.Must(h.r.t, err)
 	lines := strings.Fields(string(text))
 	for _, token := range lines {
 		if token != lines[0] {

@@ -12,17 +12,22 @@ import (
 func PutFile(t testing.TB, root, name, text string) {
 	t.Helper()
 	path := filepath.Join(root, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 }
 
 // GetFile returns the content of a file below a directory.
 func GetFile(t testing.TB, root, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
+	Must(t, err)
+	return string(text)
+}
+
+// Must ends the test with an error, if there is one. It is for steps that the test does not try:
+// what it tries is told by its own words.
+func Must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // user is whom the manifest gives its rights.
@@ -40,9 +41,7 @@ func NewAudit(t testing.TB) (a *Audit, flags []string) {
 	t.Helper()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(auditPolicy, "USER", user)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(policy, []byte(strings.ReplaceAll(auditPolicy, "USER", user)), 0o600))
 	a = &Audit{file: filepath.Join(dir, "audit.log")}
 	return a, []string{"--apiserver-arg=--audit-policy-file=" + policy, "--apiserver-arg=--audit-log-path=" + a.file}
 }
@@ -104,9 +103,7 @@ func (a *Audit) Deeds(t testing.TB, from int64) (all []Deed) {
 	if os.IsNotExist(err) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for line := range strings.Lines(string(text[from:])) {
 		var e auditEvent
 		if !strings.HasSuffix(line, "\n") {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Power is what is done to a kube node of the lab. When it returns, a prober
@@ -77,9 +79,7 @@ func (k *Cluster) call(method, path string, into any) error {
 
 func (k *Cluster) must(method, path string, into any) {
 	k.t.Helper()
-	if err := k.call(method, path, into); err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, k.call(method, path, into))
 }
 
 // Nodes returns all kube nodes.
@@ -92,9 +92,7 @@ func (k *Cluster) Nodes() (nodes map[string]Machine) {
 // Power does something to a kube node.
 func (k *Cluster) Power(node string, to Power) {
 	k.t.Helper()
-	if err := k.TryPower(node, to); err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, k.TryPower(node, to))
 }
 
 // TryPower is Power for goroutines that are not the test's.
@@ -106,9 +104,7 @@ func (k *Cluster) TryPower(node string, to Power) error {
 // kube-controller-manager or kube-scheduler.
 func (k *Cluster) Component(name, action string) {
 	k.t.Helper()
-	if err := k.TryComponent(name, action); err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, k.TryComponent(name, action))
 }
 
 // TryComponent is Component for goroutines that are not the test's.

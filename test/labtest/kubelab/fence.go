@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Devices are the fence devices of every machine of kubelab, in their order.
@@ -79,9 +80,7 @@ func (f *Fence) path(name string) string { return filepath.Join(f.dir, name) }
 
 func (f *Fence) write(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(f.path(name), []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Must(f.t, os.WriteFile(f.path(name), []byte(text), 0o600))
 }
 
 // Behave puts a device into a mood.
@@ -94,9 +93,7 @@ func (f *Fence) Behave(device string, mood Mood) {
 func (f *Fence) Calls(t testing.TB) (all []FenceCall) {
 	t.Helper()
 	text, err := os.ReadFile(f.path("calls"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		if len(words) != 5 {

@@ -53,9 +53,7 @@ func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
 	built := Build(t)
 	dir, err := os.MkdirTemp("", "trivet-kube-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	k := &Cluster{t: t, dir: dir, program: built}
 	t.Cleanup(k.close)
 	k.start(flags)
@@ -82,9 +80,7 @@ func Build(t testing.TB) string {
 		base = t.TempDir()
 	}
 	cache := filepath.Join(base, "trivet-test", "kubelab")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.MkdirAll(cache, 0o755))
 	defer program.Lock(t, filepath.Join(cache, "lock"))()
 	cmd := exec.Command(filepath.Join(source, "start.sh"), "build")
 	cmd.Env = append(os.Environ(), "KUBELAB_CACHE="+cache)
@@ -106,9 +102,7 @@ func (k *Cluster) path(name string) string { return filepath.Join(k.dir, name) }
 func (k *Cluster) start(flags []string) {
 	k.t.Helper()
 	log, err := os.OpenFile(k.path("lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, err)
 	defer log.Close()
 	cmd := exec.Command(k.program, append([]string{"up", k.dir}, flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -123,9 +117,7 @@ func (k *Cluster) start(flags []string) {
 		return err
 	})
 	control, err := os.ReadFile(k.path("control-url"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, err)
 	k.control = strings.TrimSpace(string(control))
 }
 
@@ -191,9 +183,7 @@ func (k *Cluster) Try(input string, words ...string) (string, error) {
 func (k *Cluster) Kubectl(words ...string) string {
 	k.t.Helper()
 	out, err := k.Try("", words...)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, err)
 	return out
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"regexp"
 	"sync"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Way is a way to the API server that can be cut.
@@ -27,21 +29,16 @@ type Way struct {
 func (k *Cluster) Way(kubeconfig string) *Way {
 	k.t.Helper()
 	text, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, err)
 	found := regexp.MustCompile(`https://(127\.0\.0\.1:\d+)`).FindSubmatch(text)
 	if found == nil {
 		k.t.Fatalf("%s names no server", kubeconfig)
 	}
 	c := &Way{Kubeconfig: kubeconfig + "-way", server: string(found[1]), open: map[net.Conn]bool{}}
-	if c.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		k.t.Fatal(err)
-	}
+	c.listener, err = net.Listen("tcp", "127.0.0.1:0")
+	testenv.Must(k.t, err)
 	text = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).ReplaceAll(text, []byte("https://"+c.listener.Addr().String()))
-	if err := os.WriteFile(c.Kubeconfig, text, 0o600); err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, os.WriteFile(c.Kubeconfig, text, 0o600))
 	var workers sync.WaitGroup
 	workers.Go(c.serve)
 	k.t.Cleanup(func() {

@@ -45,9 +45,7 @@ func StartIronic(t testing.TB, pageSize int) *Ironic {
 		http: &http.Client{Timeout: 30 * time.Second}}
 	i.Inspector = wiretap.New(t, "127.0.0.1:9") // nothing listens there
 	t.Cleanup(i.close)
-	if err := os.Mkdir(i.path("policy"), 0o700); err != nil { // every file in it is read as a policy
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(i.path("policy"), 0o700)) // every file in it is read as a policy
 	i.write("ironic.conf", i.config())
 	i.manage("/usr/bin/ironic-dbsync", "--config-file", i.path("ironic.conf"), "create_schema")
 	i.Start()
@@ -66,9 +64,7 @@ func (i *Ironic) For(t testing.TB) *Ironic {
 // registers no driver at all.
 func (i *Ironic) config() string {
 	host, port, err := net.SplitHostPort(i.Addr)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, err)
 	text := `[DEFAULT]
 auth_strategy = noauth
 rpc_transport = none

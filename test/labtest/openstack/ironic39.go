@@ -68,15 +68,11 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 		testenv.Missing(t, "%s names no directory with a tree of Debian with Ironic 39: see CONTRIBUTING.md", ironic39Env)
 	}
 	dir, err := os.MkdirTemp(root, "trivet-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	i := &Ironic39{t: t, root: root, dir: "/" + filepath.Base(dir), runs: &runs{},
 		rpc: testenv.FreePort(t), Addr: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
 	t.Cleanup(i.close)
-	if err := os.Mkdir(filepath.Join(dir, "policy"), 0o755); err != nil { // every file in it is read as a policy
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.Mkdir(filepath.Join(dir, "policy"), 0o755)) // every file in it is read as a policy
 	i.write("ironic.conf", i.config(i.Addr, extra))
 	i.write("ramdisks.conf", i.config(i.Ramdisks, ""))
 	i.write("agent_post.py", agentPost)
@@ -100,18 +96,14 @@ var agentPost string
 
 func (i *Ironic39) write(name, text string) {
 	i.t.Helper()
-	if err := os.WriteFile(filepath.Join(i.root, i.dir, name), []byte(text), 0o600); err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, os.WriteFile(filepath.Join(i.root, i.dir, name), []byte(text), 0o600))
 }
 
 // config is that of an API at host:port.
 func (i *Ironic39) config(api, extra string) string {
 	part := func(addr string) (host, port string) {
 		host, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			i.t.Fatal(err)
-		}
+		testenv.Must(i.t, err)
 		return host, port
 	}
 	host, port := part(api)
@@ -419,9 +411,7 @@ func (i *Ironic39) Agents(machines []Machine, url func(n int) string) {
 		}
 		return err
 	})
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, err)
 }
 
 // Nodes lists the UUIDs of all nodes, sorted.
@@ -458,8 +448,6 @@ func (i *Ironic39) Inventory(node string) (mac string, err error) {
 func (i *Ironic39) Finished(node string) int {
 	i.t.Helper()
 	text, err := os.ReadFile(filepath.Join(i.root, i.dir, "ironic.log"))
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, err)
 	return bytes.Count(text, []byte("Successfully finished inspection of node "+node))
 }

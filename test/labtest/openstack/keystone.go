@@ -68,9 +68,7 @@ func (k *Keystone) URL() string { return "http://" + k.addr + "/v3" }
 func (k *Keystone) makeKeys() {
 	k.t.Helper()
 	keys := k.path("keys")
-	if err := os.Mkdir(keys, 0o700); err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, os.Mkdir(keys, 0o700))
 	for _, name := range []string{"0", "1"} { // the next one and the one in use
 		key := make([]byte, 32)
 		if _, err := rand.Read(key); err != nil {
@@ -145,14 +143,10 @@ func (k *Keystone) People(grants map[string]string) {
 	ctx, cancel := context.WithTimeout(k.t.Context(), 2*readyLimit) // a user's password costs half a second of a processor
 	defer cancel()
 	provider, err := openstack.NewClient(k.URL())
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, err)
 	provider.SetToken(k.Token("admin", "admin"))
 	identity, err := openstack.NewIdentityV3(provider, gophercloud.EndpointOpts{})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	testenv.Must(k.t, err)
 	for name, grant := range grants {
 		if err := k.person(ctx, identity, name, grant); err != nil {
 			k.t.Fatalf("%s, %s: %v", name, grant, err)

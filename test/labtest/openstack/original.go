@@ -51,9 +51,7 @@ func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 
 func (o *Original) settings() string {
 	host, port, err := net.SplitHostPort(o.Addr)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, err)
 	return strings.NewReplacer("DIR", o.dir, "HOST", host, "PORT", port, "IRONIC", o.ironic.Addr, "DATABASE",
 		o.Database).Replace(`[DEFAULT]
 listen_address = HOST
@@ -101,9 +99,8 @@ func (o *Original) Must(method, path string, in any) []byte {
 	var body []byte
 	if in != nil {
 		var err error
-		if body, err = json.Marshal(in); err != nil {
-			o.t.Fatal(err)
-		}
+		body, err = json.Marshal(in)
+		testenv.Must(o.t, err)
 	}
 	reply, err := o.Ask(method, path, body)
 	if err != nil || reply.Status >= http.StatusBadRequest {
@@ -149,9 +146,7 @@ func (r Report) Reason() string {
 // Report is what it says of the introspection of a machine.
 func (o *Original) Report(m Machine) (r Report) {
 	o.t.Helper()
-	if err := json.Unmarshal(o.Must("GET", "/v1/introspection/"+m.UUID, nil), &r); err != nil {
-		o.t.Fatal(err)
-	}
+	testenv.Must(o.t, json.Unmarshal(o.Must("GET", "/v1/introspection/"+m.UUID, nil), &r))
 	return r
 }
 

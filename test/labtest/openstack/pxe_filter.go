@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -27,9 +28,7 @@ type PXEFilter struct {
 func (i *Ironic39) StartPXEFilter() *PXEFilter {
 	i.t.Helper()
 	f := &PXEFilter{t: i.t, dir: filepath.Join(i.root, i.dir, "hosts")}
-	if err := os.Mkdir(f.dir, 0o755); err != nil {
-		i.t.Fatal(err)
-	}
+	testenv.Must(i.t, os.Mkdir(f.dir, 0o755))
 	// It refuses the transport of conductor and API, and reads their database.
 	conf := strings.Replace(i.config(i.Addr, ""), "rpc_transport = json-rpc", "rpc_transport = none", 1)
 	conf = strings.Replace(conf, "/ironic.log", "/filter.log", 1)

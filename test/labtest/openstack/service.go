@@ -43,9 +43,7 @@ func newService(t testing.TB, what, log string, programs []string, packages ...s
 		}
 	}
 	dir, err := os.MkdirTemp("", "trivet-openstack-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return service{t: t, what: what, log: log, dir: dir}
 }
 
@@ -53,9 +51,7 @@ func (s *service) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *service) write(name, text string) {
 	s.t.Helper()
-	if err := os.WriteFile(s.path(name), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, os.WriteFile(s.path(name), []byte(text), 0o600))
 }
 
 // command is a program with nothing of the tester's environment: another Python's
@@ -79,9 +75,7 @@ func (s *service) manage(name string, args ...string) {
 func (s *service) run(cmd *exec.Cmd, ready func() error) {
 	s.t.Helper()
 	log, err := os.OpenFile(s.path("stdout.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testenv.Must(s.t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.proc, err = program.Start(cmd); err != nil {

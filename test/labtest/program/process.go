@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -53,9 +54,7 @@ func Write(t testing.TB, path, script string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(path, []byte(script), 0o700))
 }
 
 // PID returns the process ID.
