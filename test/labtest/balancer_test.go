@@ -72,15 +72,7 @@ func balance(t *testing.T, l *Lab) string {
 	testenv.Must(t, os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600))
 	cmd := exec.Command("haproxy", "-db", "-f", file)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin"}
-	proc, err := program.Start(cmd)
-	if err != nil {
-		t.Fatalf("it needs Debian's haproxy: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := proc.End(syscall.SIGKILL, electLimit); err != nil {
-			t.Error(err)
-		}
-	})
+	program.Run(t, cmd, syscall.SIGKILL) // it is Debian's
 	return front
 }
 

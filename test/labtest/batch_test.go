@@ -11,10 +11,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +21,6 @@ import (
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
-	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -112,23 +109,9 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server, more ...string) {
 	text, err := s.Config()
 	testenv.Must(t, err)
 	dir := t.TempDir()
-	conf := filepath.Join(dir, "dnsmasq.conf")
-	testenv.Must(t, os.WriteFile(conf, []byte(text), 0o644))
-	others := filepath.Join(dir, "others.conf")
-	testenv.Must(t, os.WriteFile(others, []byte(strings.Join(more, "\n")), 0o644))
-	log := filepath.Join(dir, "log")
-	p, err := program.Start(h.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others,
-		"--user=root", "--group=root",
-		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
-	testenv.Must(t, err)
-	t.Cleanup(func() {
-		if err := p.End(syscall.SIGTERM, 5*time.Second); err != nil {
-			t.Error(err)
-		}
-		if text, err := os.ReadFile(log); t.Failed() {
-			t.Logf("dnsmasq: %v\n%s", err, program.Tail(string(text), 40))
-		}
-	})
+	testenv.PutFile(t, dir, "dnsmasq.conf", text)
+	testenv.PutFile(t, dir, "others.conf", strings.Join(more, "\n"))
+	h.dnsmasq(dir, "--conf-file="+dir+"/dnsmasq.conf", "--conf-file="+dir+"/others.conf")
 }
 
 // batch is machines that ask at the same moment.

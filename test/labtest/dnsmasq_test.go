@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
-	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -128,23 +126,9 @@ func (l *Lab) awaitAddress() {
 func (p *Peer) serveBoot() {
 	p.t.Helper()
 	dir := filepath.Join(p.lab.dir, p.Name+"-boot")
-	testenv.Must(p.t, os.Mkdir(dir, 0o755))
 	words := []any{"dnsmasq-config", "--firewall-interface", string(PXE), "--tftp-root", dir, p.On()}
-	conf := filepath.Join(dir, "dnsmasq.conf")
-	testenv.Must(p.t, os.WriteFile(conf, []byte(p.Must(words...)), 0o644))
-	log := filepath.Join(dir, "log")
-	server, err := program.Start(
-		p.Host.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
-			"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
-	testenv.Must(p.t, err)
-	p.t.Cleanup(func() {
-		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
-			p.t.Error(err)
-		}
-		if text, err := os.ReadFile(log); p.t.Failed() {
-			p.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, program.Tail(string(text), 40))
-		}
-	})
+	testenv.PutFile(p.t, dir, "dnsmasq.conf", p.Must(words...))
+	p.Host.dnsmasq(dir, "--conf-file="+dir+"/dnsmasq.conf")
 }
 
 // bootRequest is a machine of one kind that looks for somebody to boot from.

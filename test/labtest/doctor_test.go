@@ -161,16 +161,8 @@ func (l *patientLab) serveRaw(h *Host) {
 	l.write(conf, fmt.Sprintf("authoritative;\nping-check off;\nsubnet %s0 netmask 255.255.255.0 { range %s240 %s250; }\n",
 		pxeNet, pxeNet, pxeNet))
 	l.write(leases, "")
-	server, err := program.Start(
-		h.Command("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group",
-			"root", string(PXE)))
-	testenv.Must(l.t, err)
-	l.raw = server
-	l.t.Cleanup(func() {
-		if err := server.End(syscall.SIGKILL, 5*time.Second); err != nil {
-			l.t.Error(err)
-		}
-	})
+	l.raw = program.Run(l.t, h.Command("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases,
+		"-user", "root", "-group", "root", string(PXE)), syscall.SIGKILL)
 }
 
 // serve runs dnsmasq on a peer's host, with all that machines boot from it.

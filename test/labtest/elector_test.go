@@ -249,9 +249,6 @@ type candidate struct {
 func (s *electorSite) stand(id string) *candidate {
 	s.t.Helper()
 	c := &candidate{id: id, address: testenv.FreePort(s.t), log: filepath.Join(s.dir, "elector-"+id+".log")}
-	log, err := os.Create(c.log)
-	testenv.Must(s.t, err)
-	defer log.Close()
 	cmd := s.Peers[0].command("elector", "--id="+id, "--election=x", "--http="+c.address, "--election-namespace=default",
 		"--ttl=5s", "--use-cluster-credentials", "--v=4")
 	var servers []string
@@ -259,9 +256,7 @@ func (s *electorSite) stand(id string) *candidate {
 		servers = append(servers, "http://"+p.API)
 	}
 	cmd.Env = append(cmd.Env, "TRIVET_SERVER="+strings.Join(servers, ","))
-	cmd.Stderr = log
-	c.Process, err = program.Start(cmd)
-	testenv.Must(s.t, err)
+	c.Process = program.StartLogged(s.t, cmd, c.log)
 	s.t.Cleanup(func() {
 		if err := c.End(syscall.SIGKILL, 5*time.Second); err != nil {
 			s.t.Error(err)

@@ -94,13 +94,8 @@ func (b *ipmiBMC) read(name string) string {
 
 func (b *ipmiBMC) start() {
 	b.t.Helper()
-	log, err := os.OpenFile(b.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	testenv.Must(b.t, err)
-	defer log.Close()
 	cmd := exec.Command("ipmi_sim", "-c", b.path("lan.conf"), "-f", b.path("bmc.emu"), "-s", b.dir, "-n")
-	cmd.Stdout, cmd.Stderr = log, log
-	b.proc, err = program.Start(cmd)
-	testenv.Must(b.t, err)
+	b.proc = program.StartLogged(b.t, cmd, b.path("log"))
 	host, port, _ := strings.Cut(b.addr, ":")
 	eventually(b.t, 30*time.Second, "the BMC answers", func() error {
 		out, err := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", host, "-p", port, "-U", "admin", "-P",

@@ -315,11 +315,8 @@ func (v *vrrp) start(h *Host) {
 		"global_defs {\n router_id host%d\n}\nvrrp_instance site {\n state BACKUP\n interface %s\n virtual_router_id 51\n priority %d\n"+
 			" advert_int 1\n virtual_ipaddress {\n  %s/32 dev %s\n }\n}\n", h.number, Site, 100+h.number, v.address, Site)
 	testenv.Must(v.t, os.WriteFile(file("conf"), []byte(text), 0o600))
-	daemon, err := program.Start(
-		h.Command("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"),
-			"--vrrp_pid="+file("vrrp")))
-	testenv.Must(v.t, err)
-	v.daemons[h.number] = daemon
+	v.daemons[h.number] = program.Run(v.t, h.Command("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"),
+		"--pid="+file("pid"), "--vrrp_pid="+file("vrrp")), syscall.SIGKILL)
 }
 
 // signal sends s to every process of the host: keepalived is two.

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -120,7 +119,6 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	for _, p := range g.Peers {
 		g.serveDHCP(p.Host)
 	}
-	t.Cleanup(g.endDHCP)
 	g.client = l.net.Host(clientHost)
 	g.client.plug(PXE, g.client.pxe())
 	g.denied = g.boot(t, g.machines[1])
@@ -160,30 +158,14 @@ func (g *gateLab) prepare(p *Peer) {
 // on a host. It asks nobody whether an address is free, and logs to a file.
 func (g *gateLab) serveDHCP(h *Host) {
 	g.t.Helper()
-	file := func(kind string) string { return filepath.Join(g.dir, fmt.Sprintf("dhcp%d.%s", h.number, kind)) }
 	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*h.number, pxeNet, 40*h.number+39)
 	pool6 := fmt.Sprintf("%s%d000,%s%dfff,64,120s", pxeNet6, h.number, pxeNet6, h.number)
-	words := []string{"--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
-		"--interface=" + string(PXE), "--bind-dynamic", "--dhcp-range=" + pool, "--dhcp-range=" + pool6,
-		"--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
-		"--dhcp-leasefile=" + file("leases"), "--pid-file=" + file("pid"), "--log-facility=" + file("log")}
+	words := []string{"--conf-file=/dev/null", "--port=0", "--interface=" + string(PXE), "--bind-dynamic",
+		"--dhcp-range=" + pool, "--dhcp-range=" + pool6, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping"}
 	if g.files {
 		words = append(words, "--dhcp-hostsdir="+g.hostsDir(h))
 	}
-	server, err := program.Start(h.Command("dnsmasq", words...))
-	testenv.Must(g.t, err)
-	g.dhcp[h] = server
-}
-
-func (g *gateLab) endDHCP() {
-	for h, server := range g.dhcp {
-		if !server.Running() {
-			g.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.Code)
-		}
-		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
-			g.t.Error(err)
-		}
-	}
+	g.dhcp[h] = h.dnsmasq(filepath.Join(g.dir, fmt.Sprintf("dhcp%d", h.number)), words...)
 }
 
 // boot asks for an offer to a machine, by the lab's version of IP.

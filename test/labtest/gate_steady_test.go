@@ -110,13 +110,7 @@ func (g *gateLab) troubles(t *testing.T, leader *Peer) troubles {
 func (g *gateLab) busy(t *testing.T) {
 	t.Helper()
 	for range busyLoops * runtime.NumCPU() {
-		loop, err := program.Start(g.client.Command("sh", "-c", "while :; do :; done"))
-		testenv.Must(t, err)
-		t.Cleanup(func() {
-			if err := loop.End(syscall.SIGKILL, 5*time.Second); err != nil {
-				t.Error(err)
-			}
-		})
+		program.Run(t, g.client.Command("sh", "-c", "while :; do :; done"), syscall.SIGKILL)
 	}
 	f, err := os.Create(filepath.Join(g.dir, "busy"))
 	testenv.Must(t, err)

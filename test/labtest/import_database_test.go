@@ -298,14 +298,7 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 	run := new(importRun)
 	cmd := p.importer("load", s.exported(), "-o", "json")
 	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
-	var err error
-	run.Process, err = program.Start(cmd)
-	testenv.Must(s.t, err)
-	s.t.Cleanup(func() {
-		if err := run.End(syscall.SIGKILL, 10*time.Second); err != nil {
-			s.t.Error(err)
-		}
-	})
+	run.Process = program.Run(s.t, cmd, syscall.SIGKILL)
 	s.Eventually(endLimit, fmt.Sprint(least, " copies are there"), func() error {
 		if n := s.counts(p); n < least {
 			return fmt.Errorf("there are %d", n)

@@ -253,13 +253,7 @@ func TestKubeStarved(t *testing.T) {
 		return nil
 	})
 	for range 4 * runtime.NumCPU() {
-		hog, err := program.Start(exec.Command("sh", "-c", "while :; do :; done"))
-		testenv.Must(t, err)
-		t.Cleanup(func() {
-			if err := hog.End(syscall.SIGKILL, 10*time.Second); err != nil {
-				t.Error(err)
-			}
-		})
+		program.Run(t, exec.Command("sh", "-c", "while :; do :; done"), syscall.SIGKILL)
 	}
 	oldest := int64(0)
 	testwait.Every(t, time.Second, starvedFor, func() {

@@ -85,13 +85,8 @@ func (g *guest) power() {
 		words = append(words, "lab.without="+module)
 	}
 	cmd := exec.Command("ip", append(args, "-append", g.image.cmdline(words...))...)
-	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	testenv.Must(g.t, err)
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "TMPDIR="+g.dir) // of the copy of its root
-	g.qemu, err = program.Start(cmd)
-	testenv.Must(g.t, err)
+	g.qemu = program.StartLogged(g.t, cmd, g.log)
 }
 
 // awake waits until its shell answers.

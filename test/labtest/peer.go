@@ -24,7 +24,6 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/program"
-	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // callLimit bounds one call of the control interface; a peer waits up to 7 s
@@ -179,14 +178,9 @@ func (p *Peer) Start() {
 // Spawn runs trivet serve and waits for nothing.
 func (p *Peer) Spawn() {
 	p.t.Helper()
-	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	testenv.Must(p.t, err)
-	defer log.Close()
 	cmd := p.command(append([]string{"serve"}, p.Flags()...)...)
 	cmd.Env = append(cmd.Env, p.Env...)
-	cmd.Stdout, cmd.Stderr = log, log
-	p.proc, err = program.Start(cmd)
-	testenv.Must(p.t, err)
+	p.proc = program.StartLogged(p.t, cmd, p.logPath())
 	p.aside = false
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
-	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -106,11 +105,6 @@ func (l *recorderLab) firmware() (openstack.Machine, *booter) {
 	return m, b.leases("")
 }
 
-func (l *recorderLab) must(err error) {
-	l.t.Helper()
-	testenv.Must(l.t, err)
-}
-
 // boot is what the leader says that a machine did last.
 func (l *recorderLab) boot(leader *Peer, m openstack.Machine) (*api.Boot, error) {
 	r := leader.Trivet("firewall", "explain", m.MAC, "-o", "json", leader.On())
@@ -174,19 +168,9 @@ func denied(l *recorderLab) openstack.Machine {
 func (l *recorderLab) serveForeign(m openstack.Machine, pool string) {
 	l.t.Helper()
 	h := &Host{net: l.net, number: foreignHost}
-	file := func(kind string) string {
-		return filepath.Join(l.dir, fmt.Sprintf("foreign-%s.%s", strings.ReplaceAll(m.MAC, ":", ""), kind))
-	}
-	server, err := program.Start(h.Command("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0",
-		"--user=root", "--group=root", "--interface="+string(PXE), "--bind-dynamic", "--no-ping", "--dhcp-authoritative",
-		"--dhcp-range="+pool+","+pool+",255.255.255.0,120s", "--dhcp-host="+m.MAC+",set:its", "--dhcp-ignore=tag:!its",
-		"--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
-	l.must(err)
-	l.t.Cleanup(func() {
-		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
-			l.t.Error(err)
-		}
-	})
+	h.dnsmasq(filepath.Join(l.dir, "foreign-"+strings.ReplaceAll(m.MAC, ":", "")), "--conf-file=/dev/null", "--port=0",
+		"--interface="+string(PXE), "--bind-dynamic", "--no-ping", "--dhcp-authoritative",
+		"--dhcp-range="+pool+","+pool+",255.255.255.0,120s", "--dhcp-host="+m.MAC+",set:its", "--dhcp-ignore=tag:!its")
 }
 
 func foreignServer(l *recorderLab) openstack.Machine {
@@ -212,13 +196,13 @@ func deniedAndForeign(l *recorderLab) openstack.Machine {
 func noOffer(l *recorderLab) openstack.Machine {
 	m, b := l.machine(PXE)
 	server := l.dhcp[l.WaitLeader().Host]
-	l.must(server.Signal(syscall.SIGSTOP))
-	l.t.Cleanup(func() { l.must(server.Signal(syscall.SIGCONT)) })
+	testenv.Must(l.t, server.Signal(syscall.SIGSTOP))
+	l.t.Cleanup(func() { testenv.Must(l.t, server.Signal(syscall.SIGCONT)) })
 	if b.asks(ofKind(dhcpv4.MessageTypeOffer, ""), dhcpv4.MessageTypeDiscover) != nil {
 		l.t.Error("it got an offer of a server that is stopped")
 	}
 	l.finds(m, "no-offer", "MAC asked for an address 5 times, is let in, and no server offered it one")
-	l.must(server.Signal(syscall.SIGCONT))
+	testenv.Must(l.t, server.Signal(syscall.SIGCONT))
 	return m
 }
 
@@ -242,37 +226,37 @@ func fileRefused(l *recorderLab) openstack.Machine {
 
 func broken(l *recorderLab) openstack.Machine {
 	m, b := l.firmware()
-	l.must(b.fetches("snponly.efi", 80))
+	testenv.Must(l.t, b.fetches("snponly.efi", 80))
 	return m
 }
 
 func loop(l *recorderLab) openstack.Machine {
 	m, b := l.machine(PXE)
 	for range 3 {
-		l.must(b.leases("").fetches("snponly.efi", whole))
+		testenv.Must(l.t, b.leases("").fetches("snponly.efi", whole))
 	}
 	return m
 }
 
 func loaderStopped(l *recorderLab) openstack.Machine {
 	m, b := l.firmware()
-	l.must(b.fetches("snponly.efi", whole))
+	testenv.Must(l.t, b.fetches("snponly.efi", whole))
 	return m
 }
 
 func noKernel(l *recorderLab) openstack.Machine {
 	m, b := l.firmware()
-	l.must(b.fetches("snponly.efi", whole))
-	l.must(b.as(iana.EFI_X86_64, true).leases("").fetches(pxe.ScriptName, whole))
+	testenv.Must(l.t, b.fetches("snponly.efi", whole))
+	testenv.Must(l.t, b.as(iana.EFI_X86_64, true).leases("").fetches(pxe.ScriptName, whole))
 	return m
 }
 
 func noCallback(l *recorderLab) openstack.Machine {
 	m, b := l.firmware()
-	l.must(b.fetches("snponly.efi", whole))
+	testenv.Must(l.t, b.fetches("snponly.efi", whole))
 	b.as(iana.EFI_X86_64, true).leases("")
 	for _, file := range []string{pxe.ScriptName, pxe.Kernel, pxe.Ramdisk} {
-		l.must(b.fetches(file, whole))
+		testenv.Must(l.t, b.fetches(file, whole))
 	}
 	return m
 }
@@ -282,7 +266,7 @@ func noCallback(l *recorderLab) openstack.Machine {
 func (l *recorderLab) killedMeanwhile() {
 	l.t.Helper()
 	m, b := l.firmware()
-	l.must(b.fetches("snponly.efi", whole))
+	testenv.Must(l.t, b.fetches("snponly.efi", whole))
 	before := l.WaitLeader()
 	l.Eventually(growLimit, "the file stands in the log", func() error { return l.did(before, m, "fetched") })
 	before.Kill9()
@@ -296,7 +280,7 @@ func (l *recorderLab) killedMeanwhile() {
 		return err
 	})
 	b.as(iana.EFI_X86_64, true).leases("")
-	l.must(b.fetches(pxe.ScriptName, whole))
+	testenv.Must(l.t, b.fetches(pxe.ScriptName, whole))
 	l.Eventually(growLimit, "the track goes on, with a gap", func() error {
 		return errors.Join(l.did(next, m, "asked", "offered", "chose", "leased", "fetched", "unheard", "asked", "offered",
 			"chose", "leased", "fetched"), l.heardBy(next, m, before.Name, next.Name))

@@ -11,9 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall/pxe"
@@ -117,7 +115,6 @@ func (k romKind) build(t *testing.T) *romLab {
 		r.furnishBoot(p, address)
 		r.serveDHCP(p)
 	}
-	t.Cleanup(r.endDHCP)
 	r.wire.listen(t, l.net, PXE)
 	return r
 }
@@ -151,30 +148,8 @@ func (l *romLab) furnishBoot(p *Peer, floating string) {
 // serveDHCP starts dnsmasq on a peer's host with what the peer printed.
 func (l *romLab) serveDHCP(p *Peer) {
 	l.t.Helper()
-	file := func(name string) string { return filepath.Join(l.root(p), name) }
-	server, err := program.Start(
-		p.Host.Command("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"),
-			"--conf-file="+file("dnsmasq-far.conf"),
-			"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"),
-			"--log-facility="+file("log")))
-	testenv.Must(l.t, err)
-	l.dhcp[p.Host] = server
-}
-
-func (l *romLab) endDHCP() {
-	for h, server := range l.dhcp {
-		if !server.Running() {
-			l.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.Code)
-		}
-		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
-			l.t.Error(err)
-		}
-	}
-	for _, p := range l.Peers {
-		if log, err := os.ReadFile(filepath.Join(l.root(p), "log")); l.t.Failed() {
-			l.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, program.Tail(string(log), 40))
-		}
-	}
+	conf := "--conf-file=" + l.root(p)
+	l.dhcp[p.Host] = p.Host.dnsmasq(l.root(p), conf+"/dnsmasq.conf", conf+"/dnsmasq-far.conf")
 }
 
 // relay puts a network behind a real DHCP relay, which forwards what machines
@@ -186,8 +161,7 @@ func (l *romLab) relay() {
 	h := n.bare(relayHost)
 	h.plug(PXE, h.pxe())
 	h.plug(far, farNet+"1")
-	words := []string{"--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
-		"--pid-file=" + filepath.Join(l.dir, "relay.pid"), "--log-facility=" + filepath.Join(l.dir, "relay.log")}
+	words := []string{"--conf-file=/dev/null", "--port=0"}
 	for _, p := range l.Peers {
 		words = append(words, "--dhcp-relay="+farNet+"1,"+p.Host.pxe())
 		n.ip(p.Host.number, "route", "add", farNet+"0/24", "via", h.pxe())
@@ -198,13 +172,7 @@ func (l *romLab) relay() {
 	if out, err := h.Command("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
 		l.t.Fatalf("route: %v: %s", err, out)
 	}
-	server, err := program.Start(h.Command("dnsmasq", words...))
-	testenv.Must(l.t, err)
-	l.t.Cleanup(func() {
-		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
-			l.t.Error(err)
-		}
-	})
+	h.dnsmasq(filepath.Join(l.dir, "relay"), words...)
 	l.lan = far
 	l.wire.listen(l.t, n, far)
 }

@@ -3,13 +3,10 @@
 package kubelab
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -50,31 +47,9 @@ type Violation struct {
 	Nodes      [2]string
 }
 
-// maxControl bounds an answer of the control port, in bytes.
-const maxControl = 4 << 20
-
 // call asks the lab's control port.
 func (k *Cluster) call(method, path string, into any) error {
-	req, err := http.NewRequest(method, k.control+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxControl))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(body)))
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(body, into)
+	return httpapi.Call(&http.Client{Timeout: 30 * time.Second}, k.control, method, path, nil, nil, into)
 }
 
 func (k *Cluster) must(method, path string, into any) {
@@ -112,23 +87,10 @@ func (k *Cluster) TryComponent(name, action string) error {
 	return k.call(http.MethodPost, "/components/"+name+"/"+action, nil)
 }
 
-// Components returns the state of each.
-func (k *Cluster) Components() (states map[string]string) {
-	k.t.Helper()
-	k.must(http.MethodGet, "/components", &states)
-	return states
-}
-
 // Violations returns all moments of split brain so far. A test of failover ends
 // with none.
 func (k *Cluster) Violations() (all []Violation) {
 	k.t.Helper()
 	k.must(http.MethodGet, "/violations", &all)
 	return all
-}
-
-// ForgetViolations begins a new list.
-func (k *Cluster) ForgetViolations() {
-	k.t.Helper()
-	k.must(http.MethodDelete, "/violations", nil)
 }

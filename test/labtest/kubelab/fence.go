@@ -52,9 +52,8 @@ var fenceScript string
 func NewFence(k *Cluster) *Fence {
 	k.t.Helper()
 	f := &Fence{t: k.t, dir: k.t.TempDir()}
-	control := strings.TrimPrefix(k.control, "http://")
 	program.Write(f.t, f.path("fence"),
-		strings.Replace(fenceScript, "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1))
+		strings.Replace(fenceScript, "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, k.control), 1))
 	f.write("calls", "")
 	var text strings.Builder
 	text.WriteString("devices:\n")

@@ -42,7 +42,7 @@ type Cluster struct {
 	t       testing.TB
 	dir     string
 	program string
-	control string // URL
+	control string // host:port of its control port
 	proc    *program.Process
 }
 
@@ -101,14 +101,8 @@ func (k *Cluster) path(name string) string { return filepath.Join(k.dir, name) }
 
 func (k *Cluster) start(flags []string) {
 	k.t.Helper()
-	log, err := os.OpenFile(k.path("lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	testenv.Must(k.t, err)
-	defer log.Close()
-	cmd := exec.Command(k.program, append([]string{"up", k.dir}, flags...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if k.proc, err = program.Start(cmd); err != nil {
-		k.t.Fatalf("start kubelab: %v", err)
-	}
+	up := exec.Command(k.program, append([]string{"up", k.dir}, flags...)...)
+	k.proc = program.StartLogged(k.t, up, k.path("lab.log"))
 	testwait.Within(k.t, ReadyLimit, "Kubernetes is ready", func() error {
 		if !k.proc.Running() {
 			k.t.Fatalf("kubelab exited with %d:\n%s", k.proc.Code, k.logs())
@@ -116,9 +110,7 @@ func (k *Cluster) start(flags []string) {
 		_, err := os.Stat(k.path("ready")) // written last
 		return err
 	})
-	control, err := os.ReadFile(k.path("control-url"))
-	testenv.Must(k.t, err)
-	k.control = strings.TrimSpace(string(control))
+	k.control = strings.TrimPrefix(strings.TrimSpace(testenv.GetFile(k.t, k.dir, "control-url")), "http://")
 }
 
 // close stops the lab. Its components end with it, whatever happens.

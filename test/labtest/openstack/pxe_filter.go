@@ -33,15 +33,7 @@ func (i *Ironic39) StartPXEFilter() *PXEFilter {
 	conf := strings.Replace(i.config(i.Addr, ""), "rpc_transport = json-rpc", "rpc_transport = none", 1)
 	conf = strings.Replace(conf, "/ironic.log", "/filter.log", 1)
 	i.write("filter.conf", conf+"[pxe_filter]\ndhcp_hostsdir = "+i.dir+"/hosts\n")
-	var err error
-	if f.proc, err = program.Start(i.command("ironic-pxe-filter", "--config-file", i.dir+"/filter.conf")); err != nil {
-		i.t.Fatalf("start ironic-pxe-filter: %v", err)
-	}
-	i.t.Cleanup(func() {
-		if err := f.proc.End(syscall.SIGKILL, ironic39Step); err != nil {
-			i.t.Errorf("end ironic-pxe-filter: %v", err)
-		}
-	})
+	f.proc = program.Run(i.t, i.command("ironic-pxe-filter", "--config-file", i.dir+"/filter.conf"), syscall.SIGKILL)
 	testwait.Within(i.t, ironic39Ready, "ironic-pxe-filter has written its files", func() error {
 		if !f.proc.Running() {
 			text, _ := os.ReadFile(filepath.Join(i.root, i.dir, "filter.log")) // it may have died before

@@ -74,13 +74,7 @@ func (s *service) manage(name string, args ...string) {
 // run starts the service and waits until ready returns no error.
 func (s *service) run(cmd *exec.Cmd, ready func() error) {
 	s.t.Helper()
-	log, err := os.OpenFile(s.path("stdout.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	testenv.Must(s.t, err)
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if s.proc, err = program.Start(cmd); err != nil {
-		s.t.Fatalf("start %s: %v", s.what, err)
-	}
+	s.proc = program.StartLogged(s.t, cmd, s.path("stdout.log"))
 	testwait.Within(s.t, readyLimit, s.what+" is ready", func() error {
 		if !s.proc.Running() {
 			s.t.Fatalf("%s exited with %d:\n%s", s.what, s.proc.Code, s.logs())

@@ -41,6 +41,38 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
+// StartLogged is Start of what writes to the end of a file. It ends the test if that fails.
+func StartLogged(t testing.TB, cmd *exec.Cmd, path string) *Process {
+	t.Helper()
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	testenv.Must(t, err)
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	p, err := Start(cmd)
+	if err != nil {
+		t.Fatalf("start %s: %v", cmd.Path, err)
+	}
+	return p
+}
+
+// endLimit is what a process may take to heed the signal that ends it.
+const endLimit = 10 * time.Second
+
+// Run starts cmd for the rest of the test, which ends it by a signal.
+func Run(t testing.TB, cmd *exec.Cmd, end syscall.Signal) *Process {
+	t.Helper()
+	p, err := Start(cmd)
+	if err != nil {
+		t.Fatalf("start %s: %v", cmd.Path, err)
+	}
+	t.Cleanup(func() {
+		if err := p.End(end, endLimit); err != nil {
+			t.Errorf("end %s: %v", cmd.Path, err)
+		}
+	})
+	return p
+}
+
 // Go is the go command. It takes what the tests next to it leave of the
 // processors: compilers use all that they get.
 func Go(words ...string) *exec.Cmd {
