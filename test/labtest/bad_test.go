@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,13 +93,7 @@ func TestForeignPeer(t *testing.T) {
 	stranger.Start()
 	other.WaitLeader()
 
-	l.Eventually(growLimit, "a knows that it is alone", func() error {
-		s, err := a.Status()
-		if err == nil && s.Leader != "" {
-			err = fmt.Errorf("it still names %q the leader", s.Leader)
-		}
-		return err
-	})
+	await(l.t, growLimit, "a knows that it is alone", a.Status, func(s api.Status) bool { return s.Leader == "" })
 	if s, err := stranger.Status(); err != nil || s.Quorum.Voters != 1 {
 		t.Errorf("the stranger has %d voters (%v)", s.Quorum.Voters, err)
 	}
@@ -201,7 +194,7 @@ func fullDirectory(t *testing.T, store string) {
 	l.Eventually(growLimit, "another leads", another)
 	before := load.Acked()
 	l.Eventually(electLimit, "writes go on", func() error { return atLeast(load.Acked(), before+100) })
-	l.Eventually(growLimit, "an alarm", func() error { return warnedOf(full, "disk_full") })
+	l.Eventually(growLimit, "an alarm", func() error { return full.warns("disk_full", "") })
 
 	// New terms are written where the ballast was; also after a crash.
 	for range 3 {
@@ -222,7 +215,7 @@ func fullDirectory(t *testing.T, store string) {
 	l.WaitVoters(3)
 	l.WaitSame()
 	l.Eventually(growLimit, "no alarm", func() error {
-		if err := warnedOf(full, "disk_full"); err == nil {
+		if err := full.warns("disk_full", ""); err == nil {
 			return errors.New("it warns still")
 		}
 		return nil
@@ -245,16 +238,6 @@ func (p *Peer) restarted() {
 		}
 		return errors.New("it begins again")
 	})
-}
-
-// warnedOf demands that the status of a peer warns of something.
-func warnedOf(p *Peer, code string) error {
-	s, err := p.Status()
-	if err == nil && !slices.ContainsFunc(s.Warnings,
-		func(w api.Warning) bool { return w.Code == code && w.Remedy != "" }) {
-		err = fmt.Errorf("%s warns of %v", p.Name, s.Warnings)
-	}
-	return err
 }
 
 // fill writes until the disk is full.
@@ -356,13 +339,7 @@ func TestWithoutQuorum(t *testing.T) {
 	for _, p := range l.Followers() {
 		p.Kill9()
 	}
-	l.Eventually(electLimit, "the last one knows", func() error {
-		s, err := left.Status()
-		if err == nil && s.Leader != "" {
-			err = fmt.Errorf("it still names %q the leader", s.Leader)
-		}
-		return err
-	})
+	await(l.t, electLimit, "the last one knows", left.Status, func(s api.Status) bool { return s.Leader == "" })
 	longest := make(worst)
 	quick := func(code int, words ...any) {
 		t.Helper()

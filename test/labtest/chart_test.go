@@ -309,13 +309,8 @@ func chartPeers(t *testing.T, k *kubelab.Cluster, text string) {
 func chartRights(t *testing.T, k *kubelab.Cluster) {
 	account := "system:serviceaccount:trivet:trivet"
 	c := openKube(t, k.User(account, "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated"))
-	eventually(t, kubelab.Limit, "failover has its rights", func() error {
-		missing, err := c.Missing(t.Context())
-		if err == nil && len(missing) > 0 {
-			err = fmt.Errorf("missing %q", missing)
-		}
-		return err
-	})
+	missing := func() ([]string, error) { return c.Missing(t.Context()) }
+	await(t, kubelab.Limit, "failover has its rights", missing, func(all []string) bool { return len(all) == 0 })
 	for _, q := range []struct {
 		account, verb, resource, namespace string
 		want                               bool
@@ -374,14 +369,8 @@ func chartOnce(t *testing.T, k *kubelab.Cluster) {
 	if out, err := k.Try(job("node-2"), "create", "-f", "-"); err == nil || !strings.Contains(out, "already exists") {
 		t.Errorf("founded-once: a second Job: %v: %s", err, out)
 	}
-	eventually(t, kubelab.Limit, "it runs on the host that was named", func() error {
-		host := k.Get("{.items[*].spec.nodeName}", "pods", "-n", "trivet", "-l",
-			"batch.kubernetes.io/job-name=trivet-found")
-		if host != "node-1" {
-			return fmt.Errorf("on %q", host)
-		}
-		return nil
-	})
+	k.Await("it runs on the host that was named", "node-1", "{.items[*].spec.nodeName}", "pods", "-n", "trivet", "-l",
+		"batch.kubernetes.io/job-name=trivet-found")
 	peers := k.Get("{.items[*].metadata.name}", "pods", "-n", "trivet", "-l", "app.kubernetes.io/name=trivet")
 	if n := len(strings.Fields(peers)); n != 3 {
 		t.Errorf("the Service and the budget select %d pods: %s", n, peers)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/raftstore/raftguard"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -95,7 +96,7 @@ func (l *Lab) fillAndFree(p *Peer, load *Load) {
 	junk := filepath.Join(p.Dir, "junk")
 	testenv.Must(l.t, fill(junk))
 	l.Eventually(growLimit, "an alarm, and another leader", func() error {
-		if err := warnedOf(p, "disk_full"); err != nil {
+		if err := p.warns("disk_full", ""); err != nil {
 			return err
 		}
 		if s, err := p.Status(); err != nil || s.Refuses == "" {
@@ -118,12 +119,8 @@ func (l *Lab) fillAndFree(p *Peer, load *Load) {
 	l.t.Logf("%d writes were acknowledged meanwhile; the log takes no entries: %v (%v)", load.Acked()-before,
 		refusing == 1, err)
 	testenv.Must(l.t, os.Remove(junk))
-	l.Eventually(growLimit, p.Name+" is well again", func() error {
-		s, err := p.Status()
-		if err == nil && (warnedOf(p, "disk_full") == nil || s.Refuses != "" || !s.Ready) {
-			err = fmt.Errorf("it is not: %q, ready: %v, %+v", s.Refuses, s.Ready, s.Warnings)
-		}
-		return err
+	await(l.t, growLimit, p.Name+" is well again", p.Status, func(s api.Status) bool {
+		return p.warns("disk_full", "") != nil && s.Refuses == "" && s.Ready
 	})
 	l.WaitVoters(3)
 }

@@ -97,11 +97,8 @@ func (g *gateLab) forsaken() {
 		g.all += len(all)
 	}
 	fault.Lift()
-	g.Eventually(growLimit, "the list is new", func() error {
-		if f, err := leader.filter(); err != nil || f.Ports.Problem != "" || f.Ports.AgeMS > syncPeriod.Milliseconds() {
-			return fmt.Errorf("%d ms old, %q (%v)", f.Ports.AgeMS, f.Ports.Problem, err)
-		}
-		return nil
+	await(g.t, growLimit, "the list is new", leader.filter, func(f api.Firewall) bool {
+		return f.Ports.Problem == "" && f.Ports.AgeMS <= syncPeriod.Milliseconds()
 	})
 	g.WaitVoters(3)
 }
@@ -186,20 +183,10 @@ func (g *gateLab) unleased() {
 	testenv.Must(g.t, err)
 	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe")
 	filter := p.Host.nftables("iptables")
-	g.Eventually(electLimit, "the lease's table is there again", func() error {
-		left, err := filter.Left(g.t.Context())
-		if err == nil && left > 0 {
-			err = fmt.Errorf("it is open for %v", left)
-		}
-		return err
-	})
-	g.Eventually(electLimit, p.Name+" saw the drift", func() error {
-		f, err := p.filter()
-		if err == nil && (f.Rules.Drift <= before.Rules.Drift || !f.Rules.Equal) {
-			err = fmt.Errorf("drift %d after %d, rules equal: %v (%s)", f.Rules.Drift, before.Rules.Drift, f.Rules.Equal,
-				f.Rules.Problem)
-		}
-		return err
+	left := func() (time.Duration, error) { return filter.Left(g.t.Context()) }
+	await(g.t, electLimit, "the lease's table is there again", left, func(d time.Duration) bool { return d <= 0 })
+	await(g.t, electLimit, p.Name+" saw the drift", p.filter, func(f api.Firewall) bool {
+		return f.Rules.Drift > before.Rules.Drift && f.Rules.Equal
 	})
 }
 
@@ -224,13 +211,8 @@ func (g *gateLab) emptied() {
 	g.pardon(began, old)
 	g.verdict(command+" -F", g.allowed, began, old, bootLimit)
 	g.verdict(command+" -F", g.address, began, old, bootLimit)
-	g.Eventually(electLimit, "the flushed host has its rules again", func() error {
-		f, err := leader.filter()
-		if err == nil && (!f.Rules.Equal || f.Rules.Drift <= before.Rules.Drift || f.Door.Open) {
-			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open,
-				f.Rules.Problem)
-		}
-		return err
+	await(g.t, electLimit, "the flushed host has its rules again", leader.filter, func(f api.Firewall) bool {
+		return f.Rules.Equal && f.Rules.Drift > before.Rules.Drift && !f.Door.Open
 	})
 }
 
@@ -294,16 +276,11 @@ func (g *gateLab) locked() {
 	share(g.t, g.figure("locked share"), steady(all, old), len(all), 1)
 	changed := time.Now()
 	g.Introspect(g.machines[2:3], leader)
-	var seen api.Firewall
-	g.Eventually(bootLimit, "it is shut, and the holder of the lock is named", func() error {
-		f, err := leader.filter()
-		if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, "xtables lock") ||
-			!strings.Contains(f.Rules.Problem, fmt.Sprint(os.Getpid()))) {
-			err = fmt.Errorf("open: %v, problem %q", f.Door.Open, f.Rules.Problem)
-		}
-		seen = f
-		return err
-	})
+	seen := await(g.t, bootLimit, "it is shut, and the holder of the lock is named", leader.filter,
+		func(f api.Firewall) bool {
+			return !f.Door.Open && strings.Contains(f.Rules.Problem, "xtables lock") &&
+				strings.Contains(f.Rules.Problem, fmt.Sprint(os.Getpid()))
+		})
 	g.t.Logf("xtables lock held: shut %v after the lists changed: %s", time.Since(changed).Round(time.Millisecond),
 		seen.Rules.Problem)
 	g.taken(changed, old)
@@ -311,11 +288,5 @@ func (g *gateLab) locked() {
 	g.settled()
 	g.verdict("lock", g.allowed, began, old, bootLimit)
 	g.verdict("lock", g.address, began, old, bootLimit)
-	g.Eventually(growLimit, "its rules are in step again", func() error {
-		f, err := leader.filter()
-		if err == nil && !f.Rules.Equal {
-			err = fmt.Errorf("problem: %q", f.Rules.Problem)
-		}
-		return err
-	})
+	await(g.t, growLimit, "its rules are in step again", leader.filter, func(f api.Firewall) bool { return f.Rules.Equal })
 }

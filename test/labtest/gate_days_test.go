@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/test/labtest/program"
@@ -65,16 +66,11 @@ func (g *gateLab) endsLate() {
 // shut waits until a peer says that its door is shut, and returns why.
 func (g *gateLab) shut(p *Peer) (why string) {
 	g.t.Helper()
-	g.Eventually(bootLimit, p.Name+" says that its door is shut", func() error {
-		f, err := p.filter()
-		why = f.Door.Why
-		if err == nil && (f.Door.Open || f.Address.Held || f.Door.Why == "") {
-			err = fmt.Errorf("open: %v, address held: %v, why: %q", f.Door.Open, f.Address.Held, f.Door.Why)
-		}
-		return err
+	f := await(g.t, bootLimit, p.Name+" says that its door is shut", p.filter, func(f api.Firewall) bool {
+		return !f.Door.Open && !f.Address.Held && f.Door.Why != ""
 	})
-	g.t.Logf("%s says: %s", p.Name, why)
-	return why
+	g.t.Logf("%s says: %s", p.Name, f.Door.Why)
+	return f.Door.Why
 }
 
 // scattered parts all three peers: every door shuts, and nobody has the address.
@@ -123,13 +119,8 @@ func (g *gateLab) flushed() {
 	g.pardon(began, old)
 	g.verdict("flush", g.allowed, began, old, bootLimit)
 	g.verdict("flush", g.address, began, old, bootLimit)
-	g.Eventually(electLimit, "the flushed host has its rules again", func() error {
-		f, err := leader.filter()
-		if err == nil && (!f.Rules.Equal || f.Rules.Drift == 0 || f.Door.Open) {
-			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open,
-				f.Rules.Problem)
-		}
-		return err
+	await(g.t, electLimit, "the flushed host has its rules again", leader.filter, func(f api.Firewall) bool {
+		return f.Rules.Equal && f.Rules.Drift != 0 && !f.Door.Open
 	})
 }
 
@@ -256,12 +247,8 @@ func (g *gateLab) powerless(driver string) {
 		g.t.Errorf("without the capability the command ends with %d and does not name it:\n%s", r.Code, r.Err)
 	}
 	p.Start()
-	g.Eventually(electLimit, "it names the capability", func() error {
-		f, err := p.filter()
-		if err == nil && (!strings.Contains(f.Rules.Problem, "CAP_NET_ADMIN") || f.Door.Open) {
-			err = fmt.Errorf("door open: %v, its problem: %q", f.Door.Open, f.Rules.Problem)
-		}
-		return err
+	await(g.t, electLimit, "it names the capability", p.filter, func(f api.Firewall) bool {
+		return strings.Contains(f.Rules.Problem, "CAP_NET_ADMIN") && !f.Door.Open
 	})
 	p.Stop()
 	p.Binary = able

@@ -3,13 +3,13 @@
 package labtest
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -66,12 +66,8 @@ func TestRestoreWhileOldPeersRun(t *testing.T) {
 	restarted := time.Now()
 	founder.Start()
 	founder.aside = true
-	g.Eventually(electLimit, "the founder leads", func() error {
-		s, err := founder.Status()
-		if err == nil && s.Leader != founder.Name {
-			err = fmt.Errorf("its leader is %q", s.Leader)
-		}
-		return err
+	await(g.t, electLimit, "the founder leads", founder.Status, func(s api.Status) bool {
+		return s.Leader == founder.Name
 	})
 	testwait.Elapse(t, unheardFor, "the founder does not hear the old peers")
 	if why := g.shut(founder); !strings.Contains(why, "not heard by this leader") {

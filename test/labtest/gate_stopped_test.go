@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -89,12 +89,8 @@ func (g *gateLab) lacking(s *Stoppable, part, named string) {
 		}
 		p.Env = append(slices.Clone(env), "TRIVET_FIREWALL_DRIVER="+driver)
 		p.Start()
-		g.Eventually(electLimit, "with driver "+driver+" it names what the kernel lacks", func() error {
-			f, err := p.filter()
-			if err == nil && (!strings.Contains(f.Rules.Problem, named) || f.Door.Open) {
-				err = fmt.Errorf("driver %s, door open: %v, problem: %q", f.Driver, f.Door.Open, f.Rules.Problem)
-			}
-			return err
+		await(g.t, electLimit, "with driver "+driver+" it names what the kernel lacks", p.filter, func(f api.Firewall) bool {
+			return strings.Contains(f.Rules.Problem, named) && !f.Door.Open
 		})
 		p.Stop()
 	}

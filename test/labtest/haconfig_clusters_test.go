@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -98,24 +97,14 @@ func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *kubelab.Cluster) {
 	for k, want := range map[*kubelab.Cluster]struct {
 		zones, replicas, budgets string
 	}{seed: {"z1,z2,z3", "3", ""}, shoot: {"a,b", "1", "trivet-deployment-prometheus 1;"}} {
-		s.Eventually(kubelab.Limit, "a namespace has the zones of its own cluster", func() error {
-			if got := k.Get(zones, "namespace/haconfig-shop"); got != want.zones {
-				return fmt.Errorf("%q, want %q", got, want.zones)
-			}
-			return nil
-		})
+		k.Await("a namespace has the zones of its own cluster", want.zones, zones, "namespace/haconfig-shop")
 		k.Kubectl("delete", "deployments", "--all", "-n", haNamespace)
 		k.Apply(strings.ReplaceAll(haUnlabelled, "NAMESPACE", haNamespace))
 		if got := k.Get("{.spec.replicas}", "deployment/prometheus", "-n", haNamespace); got != want.replicas {
 			t.Errorf("a component without a label has %s replicas, want %s", got, want.replicas)
 		}
-		s.Eventually(kubelab.Limit, "budgets", func() error {
-			if got := k.Get(
-				"{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n", haNamespace); got != want.budgets {
-				return fmt.Errorf("%q, want %q", got, want.budgets)
-			}
-			return nil
-		})
+		k.Await("budgets", want.budgets, "{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n",
+			haNamespace)
 	}
 }
 
@@ -125,7 +114,7 @@ func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *kubelab.Cluster)
 	t.Helper()
 	shoot.Component("kube-apiserver", "pause")
 	s.Eventually(kubelab.Limit, "status names the cluster that is away",
-		func() error { return s.warns("haconfig_api_silent", "cluster shoot") })
+		func() error { return s.WaitLeader().warns("haconfig_api_silent", "cluster shoot") })
 	s.at(seed)
 	const n = 50
 	st := s.stream("beside", n, 50*time.Millisecond)
@@ -134,7 +123,7 @@ func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *kubelab.Cluster)
 		t.Errorf("%d of %d were created beside a cluster that is away, %d refused (%s), %d without their settings", created,
 			n, st.refused.Load(), st.why.Load(), st.unchanged.Load())
 	}
-	if err := s.warns("haconfig_api_silent", "cluster seed"); err == nil {
+	if err := s.WaitLeader().warns("haconfig_api_silent", "cluster seed"); err == nil {
 		t.Error("status says that the seed is away")
 	}
 	shoot.Component("kube-apiserver", "resume")
@@ -147,30 +136,11 @@ func (s *haSite) atAnothersPath(t *testing.T, shoot *kubelab.Cluster) {
 	t.Helper()
 	s.registerShoot("seed")
 	s.Eventually(kubelab.Limit, "status names the registration",
-		func() error { return s.warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
-	s.Eventually(kubelab.Limit, "the CA is taken out", func() error {
-		if got := shoot.Get(
-			"{.webhooks[0].clientConfig.caBundle}", "mutatingwebhookconfiguration/trivet-haconfig"); got != "" {
-			return errors.New("it is there")
-		}
-		return nil
-	})
+		func() error { return s.WaitLeader().warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
+	shoot.Await("the CA is taken out", "", "{.webhooks[0].clientConfig.caBundle}",
+		"mutatingwebhookconfiguration/trivet-haconfig")
 	if code, _, err := s.create("misled"); err == nil {
 		t.Errorf("an object of the shoot is admitted at the path of the seed: %d", code)
 	}
 	s.registerShoot("shoot")
-}
-
-// warns looks for a warning of the leader's.
-func (s *haSite) warns(code, text string) error {
-	st, err := s.WaitLeader().Status()
-	if err != nil {
-		return err
-	}
-	for _, w := range st.Warnings {
-		if w.Code == code && strings.Contains(w.Text, text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%+v", st.Warnings)
 }

@@ -126,15 +126,9 @@ func (s *haSite) kept(t *testing.T, zones string) {
 	}
 	k.Apply(strings.ReplaceAll(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "metadata: {name:",
 		"metadata: {namespace: "+haNamespace+", name:"))
-	s.Eventually(kubelab.Limit, "budgets", func() error {
-		got := k.Get(
-			"{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}",
-			"pdb", "-n", haNamespace)
-		if want := "theirs   ;trivet-deployment-ctl 1 AlwaysAllow ctl;"; got != want {
-			return fmt.Errorf("%q, want %q", got, want)
-		}
-		return nil
-	})
+	k.Await("budgets", "theirs   ;trivet-deployment-ctl 1 AlwaysAllow ctl;",
+		"{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}",
+		"pdb", "-n", haNamespace)
 	if got := k.Get("{.metadata.labels} {.metadata.annotations}", "namespace/haconfig-few"); strings.Contains(got,
 		haconfig.DefaultPrefix) {
 		t.Errorf("two zones to survive one: %s", got)

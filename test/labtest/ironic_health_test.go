@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
@@ -41,12 +42,8 @@ func unreachable(t *testing.T, ironic *openstack.Ironic) {
 	s.Introspect(machines[:3], others...)
 	s.MustFinish(endLimit, machines[:3])
 
-	s.Eventually(endLimit, "the one that reaches Ironic leads", func() error {
-		st, err := alone.Status()
-		if err == nil && st.Leader != alone.Name {
-			err = fmt.Errorf("%q leads", st.Leader)
-		}
-		return err
+	await(s.t, endLimit, "the one that reaches Ironic leads", alone.Status, func(st api.Status) bool {
+		return st.Leader == alone.Name
 	})
 	s.Tap.Heal()
 	all := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(machines[3:], "/management"), Hold: true,

@@ -233,12 +233,7 @@ func (s *kubeSite) partition() {
 	node, known := s.victim()
 	cut := time.Now()
 	s.kube.Power(node, kubelab.Partition)
-	s.Eventually(kubelab.Limit, "Kubernetes misses it", func() error {
-		if ready := s.kube.Get(`{.status.conditions[?(@.type=="Ready")].status}`, "node", node); ready != "Unknown" {
-			return fmt.Errorf("Ready is %s", ready)
-		}
-		return nil
-	})
+	s.kube.Await("Kubernetes misses it", "Unknown", `{.status.conditions[?(@.type=="Ready")].status}`, "node", node)
 	missed := time.Now()
 	s.throughout(8*time.Second, len(s.remediations()))
 	m := s.awaitStep(node, known, "off")

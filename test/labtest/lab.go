@@ -163,6 +163,18 @@ func eventually(t testing.TB, limit time.Duration, what string, check func() err
 	}
 }
 
+// await reads until what is read is as wanted, and returns that.
+func await[T any](t testing.TB, limit time.Duration, what string, read func() (T, error), wanted func(T) bool) (got T) {
+	t.Helper()
+	eventually(t, limit, what, func() (err error) {
+		if got, err = read(); err == nil && !wanted(got) {
+			err = fmt.Errorf("it is %+v", got)
+		}
+		return err
+	})
+	return got
+}
+
 // Running lists the peers whose process runs and is not stopped.
 func (l *Lab) Running() []*Peer {
 	var out []*Peer

@@ -3,11 +3,11 @@
 package labtest
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
 )
 
@@ -75,12 +75,8 @@ func TestLeaveRefused(t *testing.T) {
 			!strings.Contains(r.Err, "a majority of them is 2") || !strings.Contains(r.Err, "--force") {
 			t.Fatalf("leave with a dead peer, %s: exit %d, want 4 and the arithmetic\n%s", when, r.Code, r.Err)
 		}
-		l.Eventually(growLimit, "the dead peer is known to be silent", func() error {
-			s, err := leaving.Status()
-			if err == nil && s.Quorum.Live != 2 {
-				err = fmt.Errorf("%d voters are said to live", s.Quorum.Live)
-			}
-			return err
+		await(l.t, growLimit, "the dead peer is known to be silent", leaving.Status, func(s api.Status) bool {
+			return s.Quorum.Live == 2
 		})
 	}
 	leader := l.WaitLeader()

@@ -3,10 +3,10 @@
 package labtest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -19,12 +19,8 @@ func TestHostsThemselves(t *testing.T) {
 	l.Trio("a", "b", "c")
 	leader := l.WaitLeader()
 	leader.Host.Cut(Peers)
-	l.Eventually(growLimit, "it knows that it leads no more", func() error {
-		s, err := leader.Status()
-		if err == nil && s.Leader != "" {
-			err = fmt.Errorf("it names %q the leader", s.Leader)
-		}
-		return err
+	await(l.t, growLimit, "it knows that it leads no more", leader.Status, func(s api.Status) bool {
+		return s.Leader == ""
 	})
 	code, took := leader.web(t, "/livez")
 	if code != 200 {

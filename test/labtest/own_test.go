@@ -3,11 +3,12 @@
 package labtest
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -124,13 +125,7 @@ func (o *ownLab) saysOff(p *Peer) {
 func (o *ownLab) setClock(p *Peer) {
 	o.t.Helper()
 	o.guests[p].setClock()
-	o.Eventually(skewLimit, p.Name+" may lead again", func() error {
-		s, err := p.Status()
-		if err == nil && s.Refuses != "" {
-			err = fmt.Errorf("it refuses: %s", s.Refuses)
-		}
-		return err
-	})
+	await(o.t, skewLimit, p.Name+" may lead again", p.Status, func(s api.Status) bool { return s.Refuses == "" })
 }
 
 // followerOff sets a follower's wall clock, which changes nothing, and kills the
@@ -161,25 +156,14 @@ func (o *ownLab) followerOff(by string) {
 // handedOn waits until a peer whose wall clock is off does not lead.
 func (o *ownLab) handedOn(off *Peer) {
 	o.t.Helper()
-	o.Eventually(skewLimit, "another than "+off.Name+" leads, whose clock is off", func() error {
-		s, err := off.Status()
-		if err == nil && (s.Leader == "" || s.Leader == off.Name) {
-			err = fmt.Errorf("it is a %s, and the leader is %q", s.Role, s.Leader)
-		}
-		return err
+	await(o.t, skewLimit, "another than "+off.Name+" leads, whose clock is off", off.Status, func(s api.Status) bool {
+		return s.Leader != "" && s.Leader != off.Name
 	})
 }
 
 // answeredBy counts the times that a host answered.
 func answeredBy(all []asked, host int) int {
-	return count(all, func(one asked) bool {
-		for _, by := range one.by {
-			if by == host {
-				return true
-			}
-		}
-		return false
-	})
+	return count(all, func(one asked) bool { return slices.Contains(one.by, host) })
 }
 
 // asleep stops the leader's emulator: the guest's clocks catch up when it goes
@@ -267,16 +251,10 @@ func (o *ownLab) refuses() {
 		o.power(p)
 		g.awake()
 		o.serves(p)
-		o.Eventually(skewLimit, p.Name+" names what its kernel lacks", func() error {
-			f, err := p.filter()
-			if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, "CONFIG_NF_TABLES")) {
-				err = fmt.Errorf("door open: %v, problem %q", f.Door.Open, f.Rules.Problem)
-			}
-			if err == nil {
-				o.t.Logf("driver %s without nf_tables: %s", driver, f.Rules.Problem)
-			}
-			return err
+		said := await(o.t, skewLimit, p.Name+" names what its kernel lacks", p.filter, func(f api.Firewall) bool {
+			return !f.Door.Open && strings.Contains(f.Rules.Problem, "CONFIG_NF_TABLES")
 		})
+		o.t.Logf("driver %s without nf_tables: %s", driver, said.Rules.Problem)
 		g.must("sed -i 's/driver: [a-z]*/driver: " + o.driver + "/' /data/trivet.yaml && sync")
 		g.crash()
 		g.lacks = lacks

@@ -272,13 +272,7 @@ func (l *recorderLab) killedMeanwhile() {
 	before.Kill9()
 	next := l.WaitLeader()
 	// Until then the kernel of the killed one may let it in, and what it is sent by one host no other hears.
-	l.Eventually(growLimit, "the next leader has PXE open", func() error {
-		f, err := next.filter()
-		if err == nil && !f.Door.Open {
-			err = errors.New("it is shut")
-		}
-		return err
-	})
+	await(l.t, growLimit, "the next leader has PXE open", next.filter, func(f api.Firewall) bool { return f.Door.Open })
 	b.as(iana.EFI_X86_64, true).leases("")
 	testenv.Must(l.t, b.fetches(pxe.ScriptName, whole))
 	l.Eventually(growLimit, "the track goes on, with a gap", func() error {

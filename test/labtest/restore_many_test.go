@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
@@ -142,12 +143,8 @@ func TestRestoreOfManyMachines(t *testing.T) {
 	}
 	l.WaitVoters(3)
 	for _, p := range l.Peers {
-		l.Eventually(time.Minute, p.Name+" has the state", func() error {
-			s, err := p.Status()
-			if err == nil && s.Introspections["finished"] != machines {
-				err = fmt.Errorf("%d machines that were introspected, not %d", s.Introspections["finished"], machines)
-			}
-			return err
+		await(l.t, time.Minute, p.Name+" has the state", p.Status, func(s api.Status) bool {
+			return s.Introspections["finished"] == machines
 		})
 	}
 	t.Logf(

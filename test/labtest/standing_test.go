@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,12 +42,8 @@ func (l *Lab) maintained() {
 	}
 	first.Stop()
 	first.Start()
-	l.Eventually(electLimit, "it knows after a restart that it is in maintenance", func() error {
-		s, err := first.Status()
-		if err == nil && !s.Maintenance {
-			err = errors.New("it does not say so")
-		}
-		return err
+	await(l.t, electLimit, "it knows after a restart that it is in maintenance", first.Status, func(s api.Status) bool {
+		return s.Maintenance
 	})
 	l.Eventually(electLimit, "readyz of a peer in maintenance", func() error { return unready(first, "[-]maintenance") })
 	next := l.WaitLeader()
@@ -127,12 +122,8 @@ func (l *Lab) observed() {
 	p := l.Add("d")
 	p.Must("join", through.Cluster, "--observer", "--token", through.Token(), "--wait", "10s", p.Flags())
 	p.Start()
-	l.Eventually(growLimit, "the observer follows", func() error {
-		s, err := p.Status()
-		if err == nil && (!s.Observer || s.Quorum.Voters != 3 || !s.Ready) {
-			err = fmt.Errorf("observer %v, %d voters, ready %v", s.Observer, s.Quorum.Voters, s.Ready)
-		}
-		return err
+	await(l.t, growLimit, "the observer follows", p.Status, func(s api.Status) bool {
+		return s.Observer && s.Quorum.Voters == 3 && s.Ready
 	})
 	if err := p.Put("through", "an observer"); err != nil {
 		l.t.Errorf("a write through an observer: %v", err)

@@ -199,6 +199,17 @@ func (k *Cluster) Get(path string, words ...string) string {
 	return k.Kubectl(append(append([]string{"get"}, words...), "-o", "jsonpath="+path)...)
 }
 
+// Await waits until a JSON path of objects is a text.
+func (k *Cluster) Await(what, text, path string, words ...string) {
+	k.t.Helper()
+	testwait.Within(k.t, Limit, what, func() error {
+		if got := k.Get(path, words...); got != text {
+			return fmt.Errorf("%q, want %q", got, text)
+		}
+		return nil
+	})
+}
+
 // StatefulSet makes one in the namespace default, each of whose pods has a volume
 // of its own that one node alone may write.
 func (k *Cluster) StatefulSet(name string, replicas int) {
