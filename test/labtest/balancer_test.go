@@ -5,7 +5,6 @@ package labtest
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -38,7 +38,10 @@ func TestBalancer(t *testing.T) {
 	front := balance(t, l)
 	l.Eventually(electLimit, "the balancer answers", func() error { _, err := askThrough(front); return err })
 
-	load := readers(front, 4)
+	load, ends := new(reading), []func(){}
+	for range 4 {
+		ends = append(ends, repeated(t, 10*time.Millisecond, func() { load.ask(front) }))
+	}
 	stopped := l.Followers()[0]
 	stopped.Stop()
 	load.pass(t, 200)
@@ -47,12 +50,14 @@ func TestBalancer(t *testing.T) {
 	l.WaitLeader().Kill9()
 	l.WaitLeader()
 	load.pass(t, 200)
-	count, longest := load.end()
+	for _, end := range ends {
+		end()
+	}
 	for _, err := range load.failed {
 		t.Errorf("through the balancer: %v", err)
 	}
-	t.Logf("%d requests", count)
-	testenv.Took(t, "labtest.balancer_request", longest, 3*time.Second)
+	t.Logf("%d requests", load.count)
+	testenv.Took(t, "labtest.balancer_request", load.longest, 3*time.Second)
 	for _, p := range l.Peers {
 		wantJSON(t, p)
 	}
@@ -79,54 +84,27 @@ func balance(t *testing.T, l *Lab) string {
 // askThrough lists introspections on a connection of its own or an old one.
 func askThrough(front string) (took time.Duration, err error) {
 	began := time.Now()
-	answer, err := http.Get("http://" + front + "/v1/introspection")
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%d %s", answer.StatusCode, body)
-	}
+	err = httpapi.OK(httpapi.Ask(http.DefaultClient, front, "GET", "/v1/introspection", nil, nil))
 	return time.Since(began), err
 }
 
-// reading are clients that ask again and again.
+// reading is what clients have met that ask again and again.
 type reading struct {
-	stop chan struct{}
-	done sync.WaitGroup
-
 	mu      sync.Mutex
 	count   int
 	longest time.Duration
 	failed  []error
 }
 
-func readers(front string, clients int) *reading {
-	r := &reading{stop: make(chan struct{})}
-	for range clients {
-		r.done.Go(func() { r.run(front) })
-	}
-	return r
-}
-
-func (r *reading) run(front string) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-r.stop:
-			return
-		}
-		took, err := askThrough(front)
-		r.mu.Lock()
-		r.count++
-		r.longest = max(r.longest, took)
-		if err != nil && len(r.failed) < 10 {
-			r.failed = append(r.failed, err)
-		}
-		r.mu.Unlock()
+// ask asks once more.
+func (r *reading) ask(front string) {
+	took, err := askThrough(front)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	r.longest = max(r.longest, took)
+	if err != nil && len(r.failed) < 10 {
+		r.failed = append(r.failed, err)
 	}
 }
 
@@ -141,12 +119,6 @@ func (r *reading) pass(t *testing.T, more int) {
 		}
 		return nil
 	})
-}
-
-func (r *reading) end() (count int, longest time.Duration) {
-	close(r.stop)
-	r.done.Wait()
-	return r.count, r.longest
 }
 
 // wantJSON wants each line that a peer logged to be an object with a time, a level

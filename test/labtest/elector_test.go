@@ -3,9 +3,7 @@
 package labtest
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -74,20 +73,12 @@ func TestElector(t *testing.T) {
 // says asks an endpoint. Nobody's name is an answer as well.
 func (s *electorSite) says(by, address string) (said electorSaid, err error) {
 	said.by, said.asked = by, time.Now()
-	resp, err := s.ask.Get("http://" + address + "/?verbose=1")
-	if err != nil {
-		return said, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, text)
-	}
-	if err != nil {
-		return said, err
-	}
+	reply, err := httpapi.Ask(s.ask, address, "GET", "/?verbose=1", nil, nil)
 	said.heard = time.Now()
-	return said, json.Unmarshal(text, &said)
+	if err = httpapi.OK(reply, err); err != nil {
+		return said, err
+	}
+	return said, reply.Decode(&said)
 }
 
 // named fails until every one of them names somebody, the same.
@@ -124,25 +115,19 @@ func (s *electorSite) agree() *Peer {
 
 // askAlways asks all endpoints all the time.
 func (s *electorSite) askAlways() (stop func()) {
-	done := make(chan struct{})
-	var asking sync.WaitGroup
+	var ends []func()
 	for name, address := range s.at {
-		asking.Go(func() {
-			tick := time.NewTicker(20 * time.Millisecond)
-			defer tick.Stop()
-			for {
-				select {
-				case <-tick.C:
-				case <-done:
-					return
-				}
-				if said, err := s.says(name, address); err == nil {
-					s.note(said)
-				}
+		ends = append(ends, repeated(s.t, 20*time.Millisecond, func() {
+			if said, err := s.says(name, address); err == nil {
+				s.note(said)
 			}
-		})
+		}))
 	}
-	return func() { close(done); asking.Wait() }
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }
 
 // note compares an answer with those that are alive. It was alive at the least from

@@ -4,8 +4,6 @@ package labtest
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -127,17 +125,11 @@ func (l *Lab) fillAndFree(p *Peer, load *Load) {
 
 // figure reads a metric that has no labels.
 func (p *Peer) figure(name string) (float64, error) {
-	client := http.Client{Timeout: callLimit}
-	resp, err := client.Get("http://" + p.API + "/metrics")
+	reply, err := p.Ask("GET", "/metrics", nil)
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err
-	}
-	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(reply.Body)
 	if found == nil {
 		return 0, fmt.Errorf("%s has no figure %s", p.Name, name)
 	}

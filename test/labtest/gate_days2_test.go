@@ -112,7 +112,7 @@ func (p *Peer) listIsOld() error {
 	return cmp.Or(err, p.warns("old_port_list", "is"))
 }
 
-// warns fails until a peer's status has a warning with these words.
+// warns fails until a peer's status has a warning with these words, and with what to do.
 func (p *Peer) warns(code, words string) error {
 	s, err := p.Status()
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Peer) warns(code, words string) error {
 	}
 	var codes []string
 	for _, w := range s.Warnings {
-		if w.Code == code && strings.Contains(w.Text, words) {
+		if w.Code == code && strings.Contains(w.Text, words) && w.Remedy != "" {
 			return nil
 		}
 		codes = append(codes, w.Code+": "+w.Text)

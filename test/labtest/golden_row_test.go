@@ -4,15 +4,12 @@ package labtest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
@@ -70,31 +67,17 @@ func (g *goldenLab) abort() {
 	g.t.Helper()
 	g.Eventually(endLimit, "no introspection is under way", func() error {
 		var list struct{ Introspection []openstack.Report }
-		if err := g.call("GET", "/v1/introspection", &list); err != nil {
+		if err := g.call(g.Peers[0], "GET", "/v1/introspection", &list); err != nil {
 			return err
 		}
 		for _, r := range list.Introspection {
 			if !r.Finished {
 				return errors.Join(fmt.Errorf("%s is %s", r.UUID, r.State),
-					g.call("POST", "/v1/introspection/"+r.UUID+"/abort", nil))
+					g.call(g.Peers[0], "POST", "/v1/introspection/"+r.UUID+"/abort", nil))
 			}
 		}
 		return nil
 	})
-}
-
-// call asks the first peer as a user who may do everything.
-func (g *goldenLab) call(method, path string, out any) error {
-	p := g.Peers[0]
-	reply, err := httpapi.Ask(p.wire, p.API, method, path,
-		map[string]string{"Authorization": basic(goldenUser, goldenPassword)}, nil)
-	if err == nil && reply.Status >= http.StatusBadRequest {
-		err = &httpapi.Refusal{Status: reply.Status, Body: string(reply.Body)}
-	}
-	if err != nil || out == nil {
-		return err
-	}
-	return json.Unmarshal(reply.Body, out)
 }
 
 // reload puts another profile in force without a restart.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,11 +87,8 @@ func TestHAConfig(t *testing.T) {
 	s.killedDuring(t, "endpoints", n)
 	var now atomic.Value // address of the leader's webhook
 	now.Store("")
-	watch := time.NewTicker(50 * time.Millisecond)
-	defer watch.Stop()
-	ended := make(chan struct{})
-	defer close(ended)
-	go s.follow(&now, watch.C, ended)
+	peers := slices.Clone(s.Peers)
+	defer repeated(t, 50*time.Millisecond, func() { s.follow(peers, &now) })()
 	address := newLeaderRelay(t, func() string { return now.Load().(string) })
 	host, port, err := net.SplitHostPort(address.ln.Addr().String())
 	testenv.Must(t, err)
@@ -142,23 +140,15 @@ func (s *haSite) kept(t *testing.T, zones string) {
 }
 
 // follow notes where the leader's webhook is, as the kernel knows the floating IP.
-func (s *haSite) follow(now *atomic.Value, tick <-chan time.Time, ended <-chan struct{}) {
-	peers := append([]*Peer(nil), s.Peers...)
-	for {
-		select {
-		case <-tick:
-		case <-ended:
-			return
+func (s *haSite) follow(peers []*Peer, now *atomic.Value) {
+	at := ""
+	for _, p := range peers {
+		if st, err := p.Status(); err == nil && st.Leader == p.Name {
+			host, _, _ := net.SplitHostPort(p.Cluster) // furnish made it
+			at = net.JoinHostPort(host, s.port)
 		}
-		at := ""
-		for _, p := range peers {
-			if st, err := p.Status(); err == nil && st.Leader == p.Name {
-				host, _, _ := net.SplitHostPort(p.Cluster) // furnish made it
-				at = net.JoinHostPort(host, s.port)
-			}
-		}
-		now.Store(at)
 	}
+	now.Store(at)
 }
 
 // tables compares what kubectl creates.

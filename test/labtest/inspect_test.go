@@ -76,11 +76,7 @@ func (s *floatingLab) callback(m openstack.Machine) {
 	s.t.Helper()
 	client := &http.Client{Timeout: fleetLimit}
 	s.Eventually(electLimit, "the data of "+m.Name+" is taken", func() error {
-		reply, err := httpapi.Ask(client, s.floating, "POST", "/v1/continue", nil, m.Inventory())
-		if err == nil && reply.Status != http.StatusOK {
-			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
-		}
-		return err
+		return httpapi.OK(httpapi.Ask(client, s.floating, "POST", "/v1/continue", nil, m.Inventory()))
 	})
 }
 
@@ -104,11 +100,7 @@ func newFloating(t *testing.T, ironic *openstack.Ironic) *floatingLab {
 	s.Trio()
 	ironic.Inspector.Aim(s.floating)
 	s.Eventually(electLimit, "an answer on the floating IP", func() error {
-		reply, err := httpapi.Ask(s.Peers[0].wire, s.floating, "GET", "/", nil, nil)
-		if err == nil && reply.Status != http.StatusOK {
-			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
-		}
-		return err
+		return httpapi.OK(httpapi.Ask(s.Peers[0].wire, s.floating, "GET", "/", nil, nil))
 	})
 	return s
 }

@@ -136,39 +136,21 @@ func (s *kubeSite) etcdPaused() {
 // slowly has a component stand still half of the time until end is called.
 func (s *kubeSite) slowly(component string, half time.Duration) (end func()) {
 	s.t.Helper()
-	stop := make(chan struct{})
-	var workers sync.WaitGroup
 	var failed error
-	workers.Go(func() {
-		tick := time.NewTicker(half)
-		defer tick.Stop()
-		for action := "pause"; failed == nil; {
-			failed = s.kube.TryComponent(component, action)
-			if action == "pause" {
-				action = "resume"
-			} else {
-				action = "pause"
-			}
-			select {
-			case <-tick.C:
-			case <-stop:
-				return
-			}
+	paused := false
+	ended := repeated(s.t, half, func() {
+		if failed == nil {
+			paused = !paused
+			failed = s.kube.TryComponent(component, map[bool]string{true: "pause", false: "resume"}[paused])
 		}
 	})
-	ended := false
-	end = func() {
-		if ended {
-			return
-		}
-		ended = true
-		close(stop)
-		workers.Wait()
+	end = sync.OnceFunc(func() {
+		ended()
 		if failed != nil {
 			s.t.Error(failed)
 		}
 		s.kube.Component(component, "resume")
-	}
+	})
 	s.t.Cleanup(end)
 	return end
 }
@@ -177,21 +159,12 @@ func (s *kubeSite) slowly(component string, half time.Duration) (end func()) {
 // the time: theirs stay, and ours come and go all the same.
 func (s *kubeSite) otherWriter() {
 	node, known := s.victim()
-	stop := make(chan struct{})
-	var workers sync.WaitGroup
 	writes := 0
-	workers.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			_, err := s.kube.Try("", "taint", "node", node, "--overwrite",
-				fmt.Sprintf("example.org/theirs=%d:PreferNoSchedule", writes))
-			if err == nil {
-				writes++
-			}
+	end := repeated(s.t, time.Millisecond, func() {
+		_, err := s.kube.Try("", "taint", "node", node, "--overwrite",
+			fmt.Sprintf("example.org/theirs=%d:PreferNoSchedule", writes))
+		if err == nil {
+			writes++
 		}
 	})
 	s.kube.Power(node, kubelab.Off)
@@ -199,8 +172,7 @@ func (s *kubeSite) otherWriter() {
 	s.awaitStep(node, known, "detached")
 	s.kube.Power(node, kubelab.On)
 	s.awaitStep(node, known, "recovered")
-	close(stop)
-	workers.Wait()
+	end()
 	if got := s.kube.Get("{.spec.taints[*].key}", "node", node); got != "example.org/theirs" || writes == 0 {
 		s.t.Errorf("after %d writes its taints are %s", writes, got)
 	}

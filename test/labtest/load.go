@@ -16,6 +16,31 @@ import (
 // keysPerWriter bounds the settings that a load writes.
 const keysPerWriter = 20
 
+// repeated calls do once in each period until end is called or the test ends, whichever is
+// first.
+func repeated(t testing.TB, period time.Duration, do func()) (end func()) {
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		tick := time.NewTicker(period)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				do()
+			case <-stop:
+				return
+			}
+		}
+	})
+	end = sync.OnceFunc(func() {
+		close(stop)
+		work.Wait()
+	})
+	t.Cleanup(end)
+	return end
+}
+
 // Load is clients that write numbers, each its own keys in ascending order, and
 // remember what was acknowledged.
 type Load struct {

@@ -262,13 +262,8 @@ func (p *Packaged) call(method, path string) (httpapi.Reply, error) {
 // answers waits until the API answers through the floating IP.
 func (p *Packaged) answers() {
 	p.t.Helper()
-	eventually(p.t, growLimit, "an answer on the floating IP", func() error {
-		reply, err := p.call("GET", "/v1/introspection")
-		if err == nil && reply.Status != http.StatusOK {
-			err = fmt.Errorf("it answers %d: %s", reply.Status, reply.Body)
-		}
-		return err
-	})
+	eventually(p.t, growLimit, "an answer on the floating IP",
+		func() error { return httpapi.OK(p.call("GET", "/v1/introspection")) })
 }
 
 // introspect has a machine introspected, through the floating IP alone.
@@ -279,18 +274,18 @@ func (p *Packaged) introspect(ironic *openstack.Ironic, m openstack.Machine) {
 	if err != nil || reply.Status != http.StatusAccepted {
 		p.t.Fatalf("start of an introspection: %d (%v) %s", reply.Status, err, reply.Body)
 	}
-	eventually(p.t, endLimit, m.Name+" is finished", func() error {
-		reply, err := p.call("GET", "/v1/introspection/"+m.UUID)
-		var r openstack.Report
-		if err == nil {
-			err = json.Unmarshal(reply.Body, &r)
-		}
-		if err == nil && r.State == "error" {
-			p.t.Fatalf("introspection failed: %s", r.Reason())
-		}
-		if err == nil && r.State != "finished" {
-			err = fmt.Errorf("it is %q", r.State)
-		}
-		return err
-	})
+	r := await(p.t, endLimit, m.Name+" is finished", func() (openstack.Report, error) { return p.report(m) },
+		func(r openstack.Report) bool { return r.Finished })
+	if r.State != "finished" {
+		p.t.Fatalf("introspection failed: %s", r.Reason())
+	}
+}
+
+// report is what the API tells of a machine through the floating IP.
+func (p *Packaged) report(m openstack.Machine) (r openstack.Report, err error) {
+	reply, err := p.call("GET", "/v1/introspection/"+m.UUID)
+	if err == nil {
+		err = reply.Decode(&r)
+	}
+	return r, err
 }

@@ -93,13 +93,8 @@ func TestUpgradeOfPackages(t *testing.T) {
 func (p *Packaged) kept(machines []openstack.Machine) {
 	p.t.Helper()
 	for _, m := range machines {
-		reply, err := p.call("GET", "/v1/introspection/"+m.UUID)
-		var r openstack.Report
-		if err == nil {
-			err = json.Unmarshal(reply.Body, &r)
-		}
-		if err != nil || r.State != "finished" {
-			p.t.Errorf("kept: the introspection of %s is %q (%v): %s", m.Name, r.State, err, reply.Body)
+		if r, err := p.report(m); err != nil || r.State != "finished" {
+			p.t.Errorf("kept: the introspection of %s is %q (%v): %s", m.Name, r.State, err, r.Reason())
 		}
 	}
 }

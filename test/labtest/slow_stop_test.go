@@ -88,10 +88,7 @@ func (s *SiteLab) ramdisk(first *Peer, m openstack.Machine) error {
 			reply, err = p.settled(http.MethodPost, "/v1/continue", m.Inventory())
 		}
 	}
-	if err == nil && reply.Status != http.StatusOK {
-		err = fmt.Errorf("%d %s", reply.Status, reply.Body)
-	}
-	if err != nil {
+	if err = httpapi.OK(reply, err); err != nil {
 		return fmt.Errorf("callback of %s: %w", m.Name, err)
 	}
 	return nil

@@ -4,8 +4,6 @@ package labtest
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -45,7 +43,7 @@ func (l *Lab) maintained() {
 	await(l.t, electLimit, "it knows after a restart that it is in maintenance", first.Status, func(s api.Status) bool {
 		return s.Maintenance
 	})
-	l.Eventually(electLimit, "readyz of a peer in maintenance", func() error { return unready(first, "[-]maintenance") })
+	l.Eventually(electLimit, "readyz of a peer in maintenance", func() error { return first.unready("[-]maintenance") })
 	next := l.WaitLeader()
 	var last *Peer
 	for _, p := range l.Followers() {
@@ -64,20 +62,6 @@ func (l *Lab) maintained() {
 	for _, p := range []*Peer{first, last} {
 		p.Must("maintenance", "off", p.On())
 	}
-}
-
-// unready says whether readyz answers 503 with a line.
-func unready(p *Peer, line string) error {
-	resp, err := p.wire.Get("http://" + p.API + "/readyz")
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), line)) {
-		err = fmt.Errorf("readyz answered %s\n%s", resp.Status, text)
-	}
-	return err
 }
 
 // allMove gives one peer after the other new ports, each when failover-safe says

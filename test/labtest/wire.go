@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
@@ -16,6 +17,17 @@ import (
 // Ask sends one request to the peer's public API.
 func (p *Peer) Ask(method, path string, body []byte) (httpapi.Reply, error) {
 	return httpapi.Ask(p.wire, p.API, method, path, nil, body)
+}
+
+// web asks it for how a request is answered, and how soon.
+func (p *Peer) web(t *testing.T, path string) (status int, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	reply, err := p.Ask("GET", path, nil)
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	return reply.Status, time.Since(began)
 }
 
 // Introspect starts the introspection of a node. A refusal is a *Refusal.
@@ -47,12 +59,6 @@ func (p *Peer) Reports() ([]openstack.Report, error) {
 		}
 		path = "/v1/introspection?limit=1000&marker=" + all[len(all)-1].UUID
 	}
-}
-
-// Continue posts a ramdisk's data and returns the node it was found to be.
-func (p *Peer) Continue(document []byte) (node string, err error) {
-	var out struct{ UUID string }
-	return out.UUID, p.accepted("POST", "/v1/continue", document, &out)
 }
 
 // settled is Ask; an answer that says to come back is a *Refusal.

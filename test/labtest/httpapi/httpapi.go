@@ -48,6 +48,14 @@ func (r Reply) Decode(out any) error {
 	return json.Unmarshal(r.Body, out)
 }
 
+// OK fails unless a request was answered with 200.
+func OK(r Reply, err error) error {
+	if err == nil && r.Status != http.StatusOK {
+		err = fmt.Errorf("%d %s", r.Status, r.Body)
+	}
+	return err
+}
+
 // limit bounds one request: a peer waits up to 25 s for the end of what it was asked.
 const limit = 40 * time.Second
 
