@@ -58,9 +58,8 @@ func TestBatchGetsAddresses(t *testing.T) {
 func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte) {
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	server, client := l.net.Host(1), l.net.Host(clientHost)
+	server, client := l.net.Host(1), l.net.bootClient()
 	server.plug(PXE, server.pxe())
-	client.plug(PXE, client.pxe())
 	own := netip.MustParseAddr(server.pxe())
 	at := func(last byte) netip.Addr {
 		raw := own.As4()
@@ -71,7 +70,7 @@ func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte
 		Title: "a batch", Interface: string(PXE), Addresses: []netip.Prefix{netip.PrefixFrom(own, 24)}, Root: t.TempDir(),
 		Pools: []pxe.Pool{{First: at(firstOfPool), Last: at(lastOfPool)}}, Lease: pxe.ShortLease, Batch: machines,
 	})
-	lease := server.nftables("iptables").Lease() // which lets in all machines
+	lease := server.nftables("iptables", PXE).Lease() // which lets in all machines
 	defer func() {
 		if err := lease.Close(); err != nil {
 			t.Error(err)

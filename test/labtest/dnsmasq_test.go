@@ -54,8 +54,7 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 		p.serveBoot()
 	}
 	l.awaitAddress()
-	client := l.net.Host(clientHost)
-	client.plug(PXE, client.pxe())
+	client := l.net.bootClient()
 	wire4, err := client.packets(PXE, unix.ETH_P_IP)
 	testenv.Must(t, err)
 	defer wire4.Close()

@@ -65,6 +65,12 @@ func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q questio
 	return a
 }
 
+// askFor begins to ask for who has an IPv4 address of the site.
+func (h *Host) askFor(t testing.TB, name, address string) *asker {
+	t.Helper()
+	return h.ask(t, name, Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, h.number)), net.ParseIP(address)})
+}
+
 // packets opens a packet socket on a link of the host; it stays in the host's
 // namespace.
 func (h *Host) packets(l Link, protocol uint16) (wire rawsocket.Socket, err error) {

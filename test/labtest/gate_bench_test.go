@@ -301,9 +301,7 @@ func newVRRP(t *testing.T) *vrrp {
 		v.hosts = append(v.hosts, h)
 		v.start(h)
 	}
-	client := v.net.Host(clientHost)
-	v.asker = client.ask(t, "the address of keepalived", Site, unix.ETH_P_ARP,
-		whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(v.address)})
+	v.asker = v.net.Host(clientHost).askFor(t, "the address of keepalived", v.address)
 	return v
 }
 

@@ -181,8 +181,8 @@ func (g *gateLab) unleased() {
 	p := g.Followers()[0]
 	before, err := p.filter()
 	testenv.Must(g.t, err)
-	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe")
-	filter := p.Host.nftables("iptables")
+	p.Host.sh("nft", "delete", "table", "inet", "trivet_pxe")
+	filter := p.Host.nftables("iptables", PXE)
 	left := func() (time.Duration, error) { return filter.Left(g.t.Context()) }
 	await(g.t, electLimit, "the lease's table is there again", left, func(d time.Duration) bool { return d <= 0 })
 	await(g.t, electLimit, p.Name+" saw the drift", p.filter, func(f api.Firewall) bool {
@@ -201,7 +201,7 @@ func (g *gateLab) emptied() {
 	testenv.Must(g.t, err)
 	command := leader.backend()
 	began := time.Now()
-	sh(g.t, "ip", "netns", "exec", g.net.ns(old), command, "-F")
+	leader.Host.sh(command, "-F")
 	g.taken(began, old)
 	g.settled()
 	offers := g.denied.since(began)
@@ -209,8 +209,7 @@ func (g *gateLab) emptied() {
 		max(0, lastBy(offers, old).Sub(began)).Round(time.Millisecond))
 	g.longest.took(g.t, g.figure(command, "flush open"), max(0, lastBy(offers, old).Sub(began)), emptyGoal)
 	g.pardon(began, old)
-	g.verdict(command+" -F", g.allowed, began, old, bootLimit)
-	g.verdict(command+" -F", g.address, began, old, bootLimit)
+	g.verdicts(command+" -F", began, old, bootLimit)
 	await(g.t, electLimit, "the flushed host has its rules again", leader.filter, func(f api.Firewall) bool {
 		return f.Rules.Equal && f.Rules.Drift > before.Rules.Drift && !f.Door.Open
 	})
@@ -239,7 +238,7 @@ func (g *gateLab) legacy() {
 	g.t.Helper()
 	testenv.NeedRoot(g.t, "iptables-legacy")
 	for _, p := range g.Peers {
-		sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "iptables-legacy", "-A", "INPUT", "-p", "icmp", "-j",
+		p.Host.sh("iptables-legacy", "-A", "INPUT", "-p", "icmp", "-j",
 			"ACCEPT")
 		p.Stop()
 		p.Env = append(p.Env, "XTABLES_LOCKFILE="+p.lockFile())
@@ -286,7 +285,6 @@ func (g *gateLab) locked() {
 	g.taken(changed, old)
 	testenv.Must(g.t, unix.Flock(int(lock.Fd()), unix.LOCK_UN))
 	g.settled()
-	g.verdict("lock", g.allowed, began, old, bootLimit)
-	g.verdict("lock", g.address, began, old, bootLimit)
+	g.verdicts("lock", began, old, bootLimit)
 	await(g.t, growLimit, "its rules are in step again", leader.filter, func(f api.Firewall) bool { return f.Rules.Equal })
 }

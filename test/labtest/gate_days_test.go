@@ -49,7 +49,7 @@ func (g *gateLab) endsLate() {
 		other = "2001:db8:ffff::9/128"
 	}
 	change := func(p *Peer, verb string) {
-		sh(g.t, p.Host.Command("ip", "address", verb, other, "dev", string(Site)).Args...)
+		p.Host.sh("ip", "address", verb, other, "dev", string(Site))
 	}
 	for range 3 {
 		g.strike("SIGKILL, another address comes", bootLimit, func(p *Peer) {
@@ -108,7 +108,7 @@ func (g *gateLab) flushed() {
 	leader := g.settled()
 	old := leader.Host.number
 	began := time.Now()
-	sh(g.t, "ip", "netns", "exec", g.net.ns(old), "nft", "flush", "ruleset")
+	leader.Host.sh("nft", "flush", "ruleset")
 	done := time.Now()
 	g.taken(began, old)
 	g.settled()
@@ -117,8 +117,7 @@ func (g *gateLab) flushed() {
 		done.Sub(began).Round(time.Millisecond), answered(g.denied.since(began)), window.Round(time.Millisecond))
 	g.longest.took(g.t, g.figure("flush open"), max(0, window-done.Sub(began)), rebuildGoal)
 	g.pardon(began, old)
-	g.verdict("flush", g.allowed, began, old, bootLimit)
-	g.verdict("flush", g.address, began, old, bootLimit)
+	g.verdicts("flush", began, old, bootLimit)
 	await(g.t, electLimit, "the flushed host has its rules again", leader.filter, func(f api.Firewall) bool {
 		return f.Rules.Equal && f.Rules.Drift != 0 && !f.Door.Open
 	})
@@ -162,7 +161,7 @@ func (g *gateLab) leftovers(driver string) {
 	g.settled()
 	p := g.Followers()[0]
 	p.Kill9()
-	filter := p.Host.nftables(driver)
+	filter := p.Host.nftables(driver, PXE)
 	g.leaveOpen(filter)
 	floating := netip.MustParseAddr(g.floating)
 	sh(g.t, "ip", "-n", g.net.ns(p.Host.number), "addr", "add", netip.PrefixFrom(floating, floating.BitLen()).String(),
@@ -181,8 +180,8 @@ func (g *gateLab) leftovers(driver string) {
 	g.WaitVoters(3)
 }
 
-// nftables is the filter of the host's nf_tables, as driver has it.
-func (h *Host) nftables(driver string) *nftables.Filter {
+// nftables is the filter of the host's nf_tables on a link, as driver has it.
+func (h *Host) nftables(driver string, l Link) *nftables.Filter {
 	h.net.t.Helper()
 	ns, err := os.Open("/run/netns/" + h.net.ns(h.number))
 	testenv.Must(h.net.t, err)
@@ -191,7 +190,7 @@ func (h *Host) nftables(driver string) *nftables.Filter {
 	if driver == "iptables" {
 		options = append(options, nftables.LeaseOnly())
 	}
-	filter, err := nftables.New(firewall.Layout{Interface: string(PXE), Match: firewall.MatchEther}, options...)
+	filter, err := nftables.New(firewall.Layout{Interface: string(l), Match: firewall.MatchEther}, options...)
 	testenv.Must(h.net.t, err)
 	return filter
 }

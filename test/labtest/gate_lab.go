@@ -119,15 +119,14 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	for _, p := range g.Peers {
 		g.serveDHCP(p.Host)
 	}
-	g.client = l.net.Host(clientHost)
-	g.client.plug(PXE, g.client.pxe())
+	g.client = l.net.bootClient()
 	g.denied = g.boot(t, g.machines[1])
-	own := hardware(t, mac(Site, clientHost))
-	if k.six {
-		g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_IPV6, whoIs{own, netip.MustParseAddr(g.floating)})
-	} else {
-		g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{own, net.ParseIP(g.floating)})
+	if !k.six {
+		g.address = g.client.askFor(t, "the floating IP", g.floating)
+		return g
 	}
+	question := whoIs{hardware(t, mac(Site, clientHost)), netip.MustParseAddr(g.floating)}
+	g.address = g.client.ask(t, "the floating IP", Site, unix.ETH_P_IPV6, question)
 	return g
 }
 
@@ -147,11 +146,8 @@ func (g *gateLab) prepare(p *Peer) {
 	}
 	g.t.Helper()
 	p.Env = append(p.Env, "TRIVET_FIREWALL_DHCP_HOSTSDIR="+g.hostsDir(p.Host))
-	cmd := p.Host.Command(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--purge", "--config", "/dev/null",
+	p.Host.sh(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--purge", "--config", "/dev/null",
 		"--firewall-driver", "dnsmasq", "--firewall-interface", string(PXE), "--firewall-dhcp-hostsdir", g.hostsDir(p.Host))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		g.t.Fatalf("prepare the files of host %d: %v\n%s", p.Host.number, err, out)
-	}
 }
 
 // serveDHCP starts a DHCP server, of both versions of IP, with pools of its own

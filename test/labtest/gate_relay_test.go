@@ -98,7 +98,7 @@ func (b behindRelays) unheard(t *testing.T, g *gateLab) {
 	p.Stop()
 	for _, command := range [][]string{{"nft", "flush", "ruleset"}, {"iptables", "-F", "INPUT"},
 		{"ip6tables", "-F", "INPUT"}} {
-		sh(t, append([]string{"ip", "netns", "exec", g.net.ns(p.Host.number)}, command...)...)
+		p.Host.sh(command...)
 	}
 	for _, a := range b {
 		g.Eventually(electLimit, "a host without a filter answers "+a.name, func() error {

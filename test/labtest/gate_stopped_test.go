@@ -59,8 +59,7 @@ func (g *gateLab) stopped(s *Stoppable, place, clock string) {
 	leader.Cont()
 	testwait.Elapse(g.t, 2*calm, "see what the old leader does when it goes on")
 	what := "stopped at " + place + " " + clock
-	g.verdict(what, g.allowed, began, old, bootLimit)
-	g.verdict(what, g.address, began, old, bootLimit)
+	g.verdicts(what, began, old, bootLimit)
 	if place == beforeSwap || place == beforeShow {
 		g.refused(place, leader.Log()[said:])
 	}
@@ -80,7 +79,7 @@ func (g *gateLab) lacking(s *Stoppable, part, named string) {
 	able, env := p.Binary, p.Env
 	s.without(p, part)
 	// such a kernel had none
-	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe")
+	p.Host.sh("nft", "delete", "table", "inet", "trivet_pxe")
 	for _, driver := range []string{"nftables", "iptables", "auto"} {
 		r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver,
 			"--firewall-interface", string(PXE))

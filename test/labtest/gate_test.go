@@ -97,6 +97,12 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 func (g *gateLab) strike(what string, goal time.Duration, do, undo func(*Peer)) {
 	g.t.Helper()
 	began, old := g.trouble(do, undo)
+	g.verdicts(what, began, old, goal)
+}
+
+// verdicts are those of both askers.
+func (g *gateLab) verdicts(what string, began time.Time, old int, goal time.Duration) {
+	g.t.Helper()
 	g.verdict(what, g.allowed, began, old, goal)
 	g.verdict(what, g.address, began, old, goal)
 }

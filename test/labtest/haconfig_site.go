@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -95,14 +94,8 @@ func (s *haSite) at(k *kubelab.Cluster) {
 // ownAddress gives this host an address for the time of the test.
 func ownAddress(t testing.TB, address string) {
 	t.Helper()
-	if out, err := exec.Command("ip", "address", "replace", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
-		t.Fatalf("ip address replace %s: %v: %s", address, err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("ip", "address", "del", address+"/32", "dev", "lo").CombinedOutput(); err != nil {
-			t.Errorf("ip address del %s: %v: %s", address, err, out)
-		}
-	})
+	sh(t, "ip", "address", "replace", address+"/32", "dev", "lo")
+	t.Cleanup(func() { sh(t, "ip", "address", "del", address+"/32", "dev", "lo") })
 }
 
 // register applies what the command prints, and waits until the API server asks.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -67,7 +65,7 @@ func (m *mistakesSite) beforeTheFirstStart() {
 	h.Must("sh", "-c",
 		"rm -rf /var/lib/trivet/peer /etc/trivet/htpasswd && dpkg -i --force-confmiss,confnew /root/trivet_*.deb && trivet config template > /etc/trivet/trivet.yaml")
 	h.Must("sh", "-c", rightInit)
-	other := m.listen(h, ":5050")
+	other := (&Host{net: m.net, number: pagesNumber("h1")}).listenTCP(":5050")
 	m.compare("port-5050-taken", h, "runuser -u trivet -- trivet serve 2>&1 | grep '^trivet: '")
 	testenv.Must(m.t, other.Close())
 	h.Must("systemctl", "start", "trivet")
@@ -215,19 +213,6 @@ func (m *mistakesSite) until(h *System, command, word string) {
 	})
 }
 
-// listen takes a port on the host.
-func (m *mistakesSite) listen(h *System, address string) io.Closer {
-	m.t.Helper()
-	var l net.Listener
-	at := &Host{net: m.net, number: pagesNumber(m.named(h))}
-	err := at.enter(func() (err error) {
-		l, err = net.Listen("tcp", address)
-		return err
-	})
-	testenv.Must(m.t, err)
-	return l
-}
-
 func (m *mistakesSite) named(h *System) string {
 	for name, other := range m.hosts {
 		if other == h {
@@ -242,45 +227,25 @@ func (m *mistakesSite) named(h *System) string {
 // password.
 func (m *mistakesSite) lockedIronic() {
 	m.t.Helper()
-	var l net.Listener
-	err := m.plug(7).enter(func() (err error) {
-		l, err = net.Listen("tcp", "192.0.2.7:6385")
-		return err
-	})
-	testenv.Must(m.t, err)
 	refuse := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Baremetal API"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, `{"error": {"message": "Incorrect username or password", "code": 401}}`)
 	}
-	web := &http.Server{Handler: http.HandlerFunc(refuse), ReadHeaderTimeout: callLimit}
-	go func() { _ = web.Serve(l) }() // ends with Close, and says no more than that
-	m.t.Cleanup(func() { _ = web.Close() })
+	m.plug(7).serve("192.0.2.7:6385", http.HandlerFunc(refuse))
 }
 
 // clockAhead builds trivet with a wall clock that is an hour ahead: hosts in
 // containers have the clock of this machine.
 func (m *mistakesSite) clockAhead() (path string) {
 	m.t.Helper()
-	dir := m.t.TempDir()
-	source, err := filepath.Abs(filepath.Join("../..", clockSource))
+	root, err := filepath.Abs("../..")
 	testenv.Must(m.t, err)
-	text, err := os.ReadFile(source)
+	ahead, err := hourAhead(testenv.GetFile(m.t, root, clockSource))
 	testenv.Must(m.t, err)
-	ahead, err := hourAhead(string(text))
-	testenv.Must(m.t, err)
-	changed := filepath.Join(dir, "main.go")
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
-	testenv.Must(m.t, err)
-	for file, content := range map[string][]byte{changed: []byte(ahead), filepath.Join(dir, "overlay.json"): overlay} {
-		testenv.Must(m.t, os.WriteFile(file, content, 0o644))
-	}
-	path = filepath.Join(dir, "trivet-ahead")
-	build := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
-	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		m.t.Fatalf("build trivet with another clock: %v\n%s", err, out)
-	}
+	path = filepath.Join(m.t.TempDir(), "trivet-ahead")
+	m.t.Setenv("CGO_ENABLED", "0") // its host is another than this one
+	overlaid(m.t, path, map[string]string{filepath.Join(root, clockSource): ahead})
 	return path
 }
 

@@ -3,10 +3,12 @@
 package labtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -205,6 +207,48 @@ func (h *Host) Command(name string, args ...string) *exec.Cmd {
 		return exec.Command(name, args...)
 	}
 	return exec.Command("ip", append([]string{"netns", "exec", h.net.ns(h.number), name}, args...)...)
+}
+
+// sh runs a command on the host that has to succeed.
+func (h *Host) sh(words ...string) {
+	h.net.t.Helper()
+	sh(h.net.t, h.Command(words[0], words[1:]...).Args...)
+}
+
+// bootClient adds the host on which machines boot.
+func (n *Net) bootClient() *Host {
+	n.t.Helper()
+	h := n.Host(clientHost)
+	h.plug(PXE, h.pxe())
+	return h
+}
+
+// dial connects from the host to an address, not to a name.
+func (h *Host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	err = h.enter(func() (err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
+		return err
+	})
+	return conn, err
+}
+
+// listenTCP takes an address of the host.
+func (h *Host) listenTCP(addr string) (l net.Listener) {
+	h.net.t.Helper()
+	testenv.Must(h.net.t, h.enter(func() (err error) {
+		l, err = net.Listen("tcp", addr)
+		return err
+	}))
+	return l
+}
+
+// serve answers requests at an address of the host until the test ends.
+func (h *Host) serve(addr string, handler http.Handler) {
+	h.net.t.Helper()
+	listener := h.listenTCP(addr)
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: callLimit}
+	go func() { _ = web.Serve(listener) }() // ends with Close, and says no more than that
+	h.net.t.Cleanup(func() { _ = web.Close() }) // what is under way is of no interest any more
 }
 
 func (n *Net) close() {

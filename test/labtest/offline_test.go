@@ -3,15 +3,12 @@
 package labtest
 
 import (
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -22,50 +19,24 @@ func TestDoorIsShutOffline(t *testing.T) {
 	t.Parallel()
 	testenv.NeedRoot(t, "ip", "iptables", "iptables-save")
 	network := NewNet(t)
-	for n, c := range []struct {
-		driver   string
-		iptables bool
-	}{{"auto", false}, {"nftables", false}, {"iptables", true}} {
+	for n, driver := range []string{"auto", "nftables", "iptables"} {
 		h := network.Host(n + 1)
 		for range 2 {
 			cmd := h.Command(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--config", "/dev/null",
-				"--firewall-driver", c.driver, "--firewall-interface", string(Site))
+				"--firewall-driver", driver, "--firewall-interface", string(Site))
 			if out, err := cmd.CombinedOutput(); err != nil ||
 				!strings.Contains(string(out), "no machine boots from this host by site") {
-				t.Errorf("%s: %v\n%s", c.driver, err, out)
+				t.Errorf("%s: %v\n%s", driver, err, out)
 			}
 		}
-		if err := h.shutByNftables(!c.iptables); err != nil {
-			t.Errorf("%s: %v", c.driver, err)
+		if left, err := h.nftables(driver, Site).Left(t.Context()); err != nil || left > 0 {
+			t.Errorf("%s: the door is open for another %v (%v)", driver, left, err)
 		}
 		rules, err := h.Command("iptables-save", "-t", "filter").CombinedOutput()
-		if err != nil || strings.Contains(string(rules), "-A TRIVET-PXE -j DROP") != c.iptables {
-			t.Errorf("%s: %v\n%s", c.driver, err, rules)
+		if err != nil || strings.Contains(string(rules), "-A TRIVET-PXE -j DROP") != (driver == "iptables") {
+			t.Errorf("%s: %v\n%s", driver, err, rules)
 		}
 	}
-}
-
-// shutByNftables fails unless our table is on the host, its lease over: with
-// lists, or as the lease of driver iptables alone.
-func (h *Host) shutByNftables(lists bool) (err error) {
-	ns, err := os.Open("/run/netns/" + h.net.ns(h.number))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	options := []nftables.Option{nftables.InNamespace(int(ns.Fd()))}
-	if !lists {
-		options = append(options, nftables.LeaseOnly())
-	}
-	filter, err := nftables.New(firewall.Layout{Interface: string(Site), Match: firewall.MatchEther}, options...)
-	if err != nil {
-		return err
-	}
-	left, err := filter.Left(h.net.t.Context())
-	if err == nil && left > 0 {
-		err = fmt.Errorf("the door is open for another %v", left)
-	}
-	return err
 }
 
 // TestFiltersOfAllPeersAreTold asks one peer for all: those that live answer,

@@ -178,11 +178,9 @@ func (o *ownLab) join(p, through *Peer) {
 
 // watch begins to ask, and has a machine wait for its ramdisk.
 func (o *ownLab) watch(t *testing.T) {
-	o.client = o.net.Host(clientHost)
-	o.client.plug(PXE, o.client.pxe())
+	o.client = o.net.bootClient()
 	o.denied = o.boot(t, o.machines[1])
-	o.address = o.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP,
-		whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(o.floating)})
+	o.address = o.client.askFor(t, "the floating IP", o.floating)
 	o.Introspect(o.machines[:1])
 	o.allowed = o.boot(t, o.machines[0])
 	o.heard[o.allowed] = o.client.listen(t, PXE, unix.ETH_P_IP, o.allowed.q)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
@@ -57,10 +54,8 @@ func newPackaged(t *testing.T, ironic string) *Packaged {
 		h.Must("systemctl", "enable", "--now", "nftables") // rules of its own, before which the kernel's are emptied
 		p.hosts = append(p.hosts, h)
 	}
-	p.client = l.net.Host(clientHost)
-	p.client.plug(PXE, p.client.pxe())
-	p.address = p.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP,
-		whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(p.floating)})
+	p.client = l.net.bootClient()
+	p.address = p.client.askFor(t, "the floating IP", p.floating)
 	return p
 }
 

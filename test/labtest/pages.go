@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -64,30 +63,21 @@ func newPagesSite(t *testing.T, deb string) *pagesSite {
 	fleet := machine.NewFleet(machine.Options{
 		Callbacks: []string{"http://" + pagesFloating + ":5050/v1/continue"}, BootLeast: 50 * time.Millisecond,
 		BootMost: 300 * time.Millisecond,
-		Client:   &http.Client{Timeout: fleetLimit, Transport: &http.Transport{DialContext: machines.connect}},
+		Client:   &http.Client{Timeout: fleetLimit, Transport: &http.Transport{DialContext: machines.dial}},
 		Logger:   slog.New(slog.DiscardHandler),
 	})
 	server := simironic.New(simironic.Options{OnPower: fleet.Power})
+	t.Cleanup(func() {
+		fleet.Close()
+		server.Close()
+	})
 	for n := 1; n <= pagesNodes; n++ {
 		m := openstack.MachineNumber(n)
 		m.MAC = fmt.Sprintf("52:54:00:ab:00:%02x", n) // as on the pages
-		testenv.Must(t, server.Enroll(
-			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
+		enrol(t, server, m)
 		fleet.Add(m.Hardware())
 	}
-	var listener net.Listener
-	err := p.plug(pagesIronic).enter(func() (err error) {
-		listener, err = net.Listen("tcp", fmt.Sprintf("%s%d:6385", pagesNet, pagesIronic))
-		return err
-	})
-	testenv.Must(t, err)
-	web := &http.Server{Handler: server, ReadHeaderTimeout: callLimit}
-	go func() { _ = web.Serve(listener) }() // ends with Close, and says no more than that
-	t.Cleanup(func() {
-		fleet.Close()
-		_ = web.Close() // what is under way is of no interest any more
-		server.Close()
-	})
+	p.plug(pagesIronic).serve(fmt.Sprintf("%s%d:6385", pagesNet, pagesIronic), server)
 	return p
 }
 
@@ -97,15 +87,6 @@ func (p *pagesSite) plug(number int) *Host {
 	h := p.net.bare(number)
 	h.plug(pagesBridge, fmt.Sprint(pagesNet, number))
 	return h
-}
-
-// connect dials from the host to an address, without a resolver.
-func (h *Host) connect(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	err = h.enter(func() (err error) {
-		conn, err = new(net.Dialer).DialContext(ctx, network, address)
-		return err
-	})
-	return conn, err
 }
 
 // pagesNumber is the last byte of the host's address: that of its name, but for h5,

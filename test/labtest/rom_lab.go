@@ -169,9 +169,7 @@ func (l *romLab) relay() {
 	if l.ether {
 		words = append(words, fmt.Sprint("--dhcp-relay=", farNet, "1,", pxeNet, foreignHost))
 	}
-	if out, err := h.Command("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
-		l.t.Fatalf("route: %v: %s", err, out)
-	}
+	h.sh("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
 	h.dnsmasq(filepath.Join(l.dir, "relay"), words...)
 	l.lan = far
 	l.wire.listen(l.t, n, far)

@@ -24,8 +24,7 @@ func newSimulated(t *testing.T, nodes int) *simulated {
 	sim := &simulated{}
 	for n := range nodes {
 		m := openstack.MachineNumber(n)
-		testenv.Must(t, server.Enroll(
-			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
+		enrol(t, server, m)
 		sim.machines = append(sim.machines, m)
 	}
 	web := httptest.NewServer(server)
@@ -35,4 +34,10 @@ func newSimulated(t *testing.T, nodes int) *simulated {
 	})
 	sim.addr = strings.TrimPrefix(web.URL, "http://")
 	return sim
+}
+
+// enrol makes a node of a machine in an Ironic in memory.
+func enrol(t testing.TB, server *simironic.Server, m openstack.Machine) {
+	t.Helper()
+	testenv.Must(t, server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
 }

@@ -3,14 +3,12 @@
 package labtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -132,16 +130,6 @@ func (h *Host) withoutIPv4() {
 	}
 }
 
-// dial connects from the host to an address, not to a name.
-func (h *Host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-	err = h.enter(func() error {
-		var d net.Dialer
-		conn, err = d.DialContext(ctx, network, addr)
-		return err
-	})
-	return conn, err
-}
-
 // ask6 gets what is at a path, as a client on a host does.
 func ask6(h *Host, addr, path string) (httpapi.Reply, error) {
 	client := &http.Client{Transport: &http.Transport{DialContext: h.dial, DisableKeepAlives: true}, Timeout: time.Second}
@@ -152,22 +140,12 @@ func ask6(h *Host, addr, path string) (httpapi.Reply, error) {
 func (s *sixLab) serveIronic() string {
 	server := simironic.New(simironic.Options{})
 	for _, m := range s.machines {
-		testenv.Must(s.t, server.Enroll(
-			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
+		enrol(s.t, server, m)
 	}
-	web := httptest.NewUnstartedServer(server)
-	err := s.client.enter(func() (err error) {
-		_ = web.Listener.Close() // it is on the tester's own loopback
-		web.Listener, err = net.Listen("tcp", fmt.Sprintf("[%s%d]:6385", siteNet6, clientHost))
-		return err
-	})
-	testenv.Must(s.t, err)
-	web.Start()
-	s.t.Cleanup(func() {
-		web.Close()
-		server.Close()
-	})
-	return web.URL
+	s.t.Cleanup(server.Close)
+	addr := fmt.Sprintf("[%s%d]:6385", siteNet6, clientHost)
+	s.client.serve(addr, server)
+	return "http://" + addr
 }
 
 // boots makes a machine of the lab that posts to a URL when it is switched on.

@@ -38,21 +38,19 @@ func StoppableBinary(t testing.TB) *Stoppable {
 	testenv.Must(t, err)
 	s := &Stoppable{dir: t.TempDir()}
 	s.Binary = filepath.Join(s.dir, "trivet")
-	replace := map[string]string{
-		filepath.Join(root, "test", "labstop", "labstop.go"): filepath.Join(root, "test", "labtest", "testdata", "labstop",
-			"labstop.go"),
+	texts := map[string]string{
+		filepath.Join(root, "test", "labstop", "labstop.go"): testenv.GetFile(t, "testdata/labstop", "labstop.go"),
 	}
 	for _, pkg := range clocked {
 		sources, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
 		testenv.Must(t, err)
 		for _, source := range sources {
 			if text := stoppable(t, root, source); text != "" {
-				replace[source] = filepath.Join(s.dir, fmt.Sprintf("%d.go", len(replace)))
-				testenv.Must(t, os.WriteFile(replace[source], []byte(text), 0o600))
+				texts[source] = text
 			}
 		}
 	}
-	s.build(t, replace)
+	overlaid(t, s.Binary, texts, "-ldflags", "-X github.com/trivet-ha/trivet/test/labstop.dir="+s.dir)
 	return s
 }
 
@@ -80,16 +78,21 @@ func stoppable(t testing.TB, root, source string) string {
 	return strings.Replace(text, "\nimport ", "\nimport \"github.com/trivet-ha/trivet/test/labstop\"\nimport ", 1)
 }
 
-func (s *Stoppable) build(t testing.TB, replace map[string]string) {
+// overlaid builds a trivet of other texts than those that lie on disk, by the paths of these.
+func overlaid(t testing.TB, binary string, texts map[string]string, flags ...string) {
 	t.Helper()
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	dir, replace := t.TempDir(), make(map[string]string)
+	for path, text := range texts {
+		name := fmt.Sprintf("%d.go", len(replace))
+		testenv.PutFile(t, dir, name, text)
+		replace[path] = filepath.Join(dir, name)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	testenv.Must(t, err)
-	path := filepath.Join(s.dir, "overlay.json")
-	testenv.Must(t, os.WriteFile(path, overlay, 0o600))
-	out, err := program.Go("build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/test/labstop.dir="+s.dir,
-		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build a trivet that can be stopped: %v\n%s", err, out)
+	testenv.PutFile(t, dir, "overlay.json", string(overlay))
+	words := append([]string{"build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary}, flags...)
+	if out, err := program.Go(append(words, "github.com/trivet-ha/trivet")...).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", binary, err, out)
 	}
 }
 

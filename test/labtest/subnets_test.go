@@ -34,9 +34,8 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	installGate(t)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	server, client := l.net.Host(1), l.net.Host(clientHost)
+	server, client := l.net.Host(1), l.net.bootClient()
 	server.plug(PXE, server.pxe())
-	client.plug(PXE, client.pxe())
 	const relay, second = "198.51.100.1", "2001:db8:2::1"
 	l.net.ip(1, "addr", "add", second+"/64", "dev", string(PXE), "nodad")
 	l.net.ip(1, "route", "add", "198.51.100.0/24", "via", client.pxe())
