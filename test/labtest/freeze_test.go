@@ -19,15 +19,14 @@ import (
 func frozenLeader(t *testing.T) (*Lab, *Peer) {
 	testenv.NeedRoot(t, "mount", "umount", "mkfs.ext4", "fsfreeze", "losetup")
 	l := New(t)
-	p := l.Add("a")
-	p.Ext4()
-	p.Must("init", p.Flags())
-	p.Start()
-	l.Grow("b")
-	l.Grow("c")
-	l.WaitVoters(3)
-	l.lead(p)
-	return l, p
+	l.furnish = func(p *Peer) {
+		if p.Name == "a" {
+			p.Ext4()
+		}
+	}
+	l.Trio("a", "b", "c")
+	l.lead(l.Peers[0])
+	return l, l.Peers[0]
 }
 
 // servedByOthers waits until a peer other than p takes writes.
@@ -49,18 +48,24 @@ func (l *Lab) servedByOthers(p *Peer, limit time.Duration) {
 	})
 }
 
+// diskHangs freezes the disk of a leader under load, and waits until another serves.
+func diskHangs(t *testing.T) (l *Lab, p *Peer, load *Load, began time.Time) {
+	l, p = frozenLeader(t)
+	load = l.Write(4)
+	l.Eventually(electLimit, "some writes", func() error { return atLeast(load.Acked(), 100) })
+	p.Freeze()
+	began = time.Now()
+	l.servedByOthers(p, electLimit)
+	testenv.Took(t, "labtest.disk_hangs_served", time.Since(began), 5*time.Second)
+	return l, p, load, began
+}
+
 // TestDiskHangs freezes the leader's disk: it gives up and another serves, within
 // 5 s if the figure meets its goal; thawed after 10 s it follows, in the same process.
 func TestDiskHangs(t *testing.T) {
 	t.Parallel()
-	l, p := frozenLeader(t)
-	load := l.Write(4)
-	l.Eventually(electLimit, "some writes", func() error { return atLeast(load.Acked(), 100) })
+	l, p, load, began := diskHangs(t)
 	pid := p.PID()
-	p.Freeze()
-	began := time.Now()
-	l.servedByOthers(p, electLimit)
-	testenv.Took(t, "labtest.disk_hangs_served", time.Since(began), 5*time.Second)
 	if s, err := p.Status(); err != nil || s.Role == "leader" && s.Refuses == "" {
 		t.Errorf("the hung peer says %q, refuses %q (%v)", s.Role, s.Refuses, err)
 	}
@@ -92,13 +97,7 @@ func TestDiskHangsLong(t *testing.T) {
 	if os.Getenv("TRIVET_E2E_LONG") == "" {
 		t.Skip("it takes more than a minute: TRIVET_E2E_LONG=1")
 	}
-	l, p := frozenLeader(t)
-	load := l.Write(4)
-	l.Eventually(electLimit, "some writes", func() error { return atLeast(load.Acked(), 100) })
-	p.Freeze()
-	began := time.Now()
-	l.servedByOthers(p, electLimit)
-	testenv.Took(t, "labtest.disk_hangs_served", time.Since(began), 5*time.Second)
+	l, p, load, began := diskHangs(t)
 	testwait.Elapse(t, time.Until(began.Add(60*time.Second)), "the disk stays frozen")
 	p.Thaw()
 	code := p.WaitExit(electLimit)

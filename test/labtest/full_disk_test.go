@@ -28,14 +28,15 @@ func TestFullDisk(t *testing.T) {
 func fullDisk(t *testing.T, store string) {
 	l := New(t)
 	l.keepLogs(store)
-	full := l.Add("a")
-	full.Ext4()
-	full.Must("init", full.Flags())
-	full.Start()
-	l.WaitLeader()
-	other := l.Grow("b")
-	l.Grow("c")
-	l.WaitVoters(3)
+	keeps := l.furnish
+	l.furnish = func(p *Peer) {
+		keeps(p)
+		if p.Name == "a" {
+			p.Ext4()
+		}
+	}
+	l.Trio("a", "b", "c")
+	full, other := l.Peers[0], l.Peers[1]
 	load := l.Write(4)
 	pid := full.PID()
 

@@ -19,15 +19,24 @@ func golden(t *testing.T, ironic *openstack.Ironic) {
 	g := newGoldenLab(New(t).Introspecting(ironic.Addr))
 	for _, recorded := range recordings(t) {
 		g.configure(recorded.Profile)
-		ironic.Wipe()
-		g.forget()
-		began := time.Now()
-		diffs, compared := recorded.Replay(g.SiteLab, ironic)
-		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs),
-			time.Since(began).Round(100*time.Millisecond))
-		for _, d := range expected(t, recorded.Name, diffs) {
-			t.Error(d)
-		}
+		g.replays(t, ironic, recorded)
+	}
+}
+
+// replays plays a recording, and wants no difference but those that are meant.
+func (g *goldenLab) replays(t *testing.T, ironic *openstack.Ironic, recorded Golden) {
+	t.Helper()
+	ironic.Wipe()
+	g.forget()
+	began := time.Now()
+	diffs, compared := recorded.Replay(g.SiteLab, ironic)
+	t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs),
+		time.Since(began).Round(100*time.Millisecond))
+	for i := range diffs {
+		diffs[i] = strings.ReplaceAll(diffs[i], otherUUIDs, goldenUUIDs) // as the list of departures has them
+	}
+	for _, d := range expected(t, recorded.Name, diffs) {
+		t.Error(d)
 	}
 }
 

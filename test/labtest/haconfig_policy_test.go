@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/haconfig/kube"
@@ -66,11 +65,7 @@ var policyDiffers = map[string]string{
 func TestHAConfigPolicies(t *testing.T) {
 	t.Parallel()
 	k := kubelab.Start(t, "--lite")
-	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig())
-	testenv.Must(t, err)
-	config.QPS, config.Burst = 1000, 1000
-	client, err := dynamic.NewForConfig(config)
-	testenv.Must(t, err)
+	client := kubeObjects(t, k)
 	var groups []haconfig.Conventions
 	differ := map[string]bool{}
 	for n, c := range policyCases(t) {

@@ -29,9 +29,12 @@ import (
 // and a leader were killed in the middle.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
+	takesOver(t, "")
+}
+
+func takesOver(t *testing.T, database string) {
 	ironic := openstack.StartIronic(t, 1000)
-	o := openstack.StartOriginal(t, ironic, "")
-	took := newTakeover(t, ironic, o)
+	took := newTakeover(t, ironic, openstack.StartOriginal(t, ironic, database))
 	took.isRefused()
 	took.equal(took.fill())
 	took.again()
@@ -370,13 +373,6 @@ func TestTakeOverServers(t *testing.T) {
 	}
 	for _, database := range strings.Fields(named) {
 		scheme, _, _ := strings.Cut(database, ":")
-		t.Run(scheme, func(t *testing.T) {
-			ironic := openstack.StartIronic(t, 1000)
-			took := newTakeover(t, ironic, openstack.StartOriginal(t, ironic, database))
-			took.isRefused()
-			took.equal(took.fill())
-			took.again()
-			took.killed()
-		})
+		t.Run(scheme, func(t *testing.T) { takesOver(t, database) })
 	}
 }

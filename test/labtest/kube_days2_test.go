@@ -3,15 +3,12 @@
 package labtest
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
-	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // flap has a kube node fall silent for less than it takes.
@@ -82,23 +79,14 @@ func (s *kubeSite) threeOfFive() {
 // verbMissing takes one right away in the middle: it is stuck, names the verb, and
 // goes on when an operator has given the right back.
 func (s *kubeSite) verbMissing() {
-	role := []string{"clusterrole/trivet-failover"}
-	var rules []kubeRule
-	testenv.Must(s.t, json.Unmarshal([]byte(s.kube.Get("{.rules}", role...)), &rules))
-	at := slices.IndexFunc(rules, func(r kubeRule) bool {
-		return slices.Contains(r.Resources, "pods") && slices.Contains(r.Verbs, "delete")
-	})
-	fewer := slices.Clone(rules)
-	fewer[at].Verbs = slices.DeleteFunc(slices.Clone(rules[at].Verbs), func(v string) bool { return v == "delete" })
-	setRules(s.t, s.kube, role, fewer)
-	defer setRules(s.t, s.kube, role, rules)
+	give := s.keepPods()
 	node, known := s.victim()
 	s.kube.Power(node, kubelab.Off)
 	m := s.awaitStep(node, known, "stuck")
 	if !strings.Contains(m.Reason, "let us delete pods") {
 		s.t.Errorf("it is stuck because: %s", m.Reason)
 	}
-	setRules(s.t, s.kube, role, rules)
+	give()
 	p := s.anyPeer()
 	p.Must("failover", "release", node, "--to", "fencing", p.On())
 	s.moved("db", node, 3)

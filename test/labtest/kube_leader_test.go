@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -99,7 +98,17 @@ func (s kubeLeader) killed(place string) {
 func (s kubeLeader) late(place string) {
 	leader, node, known, from := s.stopped(place, "")
 	s.finish(node, known, from)
-	pods, late := s.uids("db"), s.audit.Size()
+	pods := s.uids("db")
+	s.goesOn(leader, place)
+	if now := s.uids("db"); now != pods {
+		s.t.Errorf("pods %s, before %s", now, pods)
+	}
+}
+
+// goesOn lets a leader go on that was stopped at a place, and wants it to change nothing.
+func (s kubeLeader) goesOn(leader *Peer, place string) {
+	s.t.Helper()
+	late := s.audit.Size()
 	leader.Cont()
 	s.WaitVoters(3)
 	s.WaitSame()
@@ -112,23 +121,6 @@ func (s kubeLeader) late(place string) {
 			s.t.Errorf("it went on: %+v", d)
 		}
 	}
-	if now := s.uids("db"); now != pods {
-		s.t.Errorf("pods %s, before %s", now, pods)
-	}
-}
-
-// refusedLate waits until the API server has refused a deletion that came late.
-func (s kubeLeader) refusedLate(from int64) {
-	s.t.Helper()
-	s.Eventually(kubelab.Limit, "the API server has refused the deletion", func() error {
-		for _, d := range s.audit.Deeds(s.t, from) {
-			if d.Verb == "delete" && (d.Code == 404 || d.Code == 409) {
-				s.t.Logf("the API server said %d to the late deletion of %s", d.Code, d.Name)
-				return nil
-			}
-		}
-		return errors.New("it was not asked")
-	})
 }
 
 // lateTaint stops a leader right before it taints a Node out of service, and lets it
@@ -137,15 +129,7 @@ func (s kubeLeader) lateTaint() {
 	leader, node, known, from := s.stopped(afterStep+"off", "")
 	leader = s.stops.stopLeader(s.Lab, beforeMark, "", kubelab.Limit, leader.Cont)
 	s.finish(node, known, from)
-	late := s.audit.Size()
-	leader.Cont()
-	s.WaitVoters(3)
-	s.throughout(5*time.Second, len(s.remediations()))
-	for _, d := range s.audit.Deeds(s.t, late) {
-		if d.Code < 300 {
-			s.t.Errorf("it went on: %+v", d)
-		}
-	}
+	s.goesOn(leader, beforeMark)
 }
 
 // poweredOn has somebody switch the machine on after its power-off was logged and

@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
-	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -226,19 +224,9 @@ func (n *nooBaaLab) unselected() {
 
 // again lets nothing be deleted for a while. Somebody else deletes one of the pods.
 func (n *nooBaaLab) again() {
-	role := []string{"clusterrole/trivet-failover"}
-	var rules []kubeRule
-	testenv.Must(n.t, json.Unmarshal([]byte(n.kube.Get("{.rules}", role...)), &rules))
-	fewer := slices.Clone(rules)
-	for i, r := range fewer {
-		if slices.Contains(r.Resources, "pods") {
-			fewer[i].Verbs = slices.DeleteFunc(slices.Clone(r.Verbs), func(v string) bool { return v == "delete" })
-		}
-	}
 	n.kube.Apply(podOn("storage", "second-endpoint", "noobaa", "node-5"))
-	setRules(n.t, n.kube, role, fewer)
+	give := n.keepPods()
 	from := n.audit.Size()
-	defer setRules(n.t, n.kube, role, rules)
 	n.kube.Power("node-5", kubelab.NotReady)
 	n.Eventually(kubelab.Limit, "a deletion was refused, twice", func() error {
 		refused := slices.DeleteFunc(n.audit.Deeds(n.t, from), func(d kubelab.Deed) bool { return d.Code != 403 })
@@ -248,7 +236,7 @@ func (n *nooBaaLab) again() {
 		return nil
 	})
 	n.kube.Kubectl("delete", "pod", "-n", "storage", "second-endpoint", "--force", "--grace-period=0")
-	setRules(n.t, n.kube, role, rules)
+	give()
 	n.released("node-5")
 }
 
@@ -271,14 +259,7 @@ func (n *nooBaaLab) changed() {
 	n.ready("node-1", "True")
 	n.kube.Apply(podOn("storage", "endpoint-node-1", "noobaa", "node-1"))
 	leader.Cont()
-	n.Eventually(kubelab.Limit, "the API server has refused the late deletion", func() error {
-		for _, d := range n.audit.Deeds(n.t, from) {
-			if d.Verb == "delete" && (d.Code == 404 || d.Code == 409) {
-				return nil
-			}
-		}
-		return errors.New("it was not asked")
-	})
+	n.refusedLate(from)
 	n.WaitVoters(3)
 	n.untouched("node-1", 3*time.Second)
 	deleted := make(map[string]int)

@@ -32,11 +32,7 @@ import (
 // it stores some of them, so that the test would notice.
 func TestKubernetesComparesTokens(t *testing.T) {
 	k := kubelab.Start(t, "--fast")
-	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig())
-	testenv.Must(t, err)
-	config.QPS, config.Burst = 1000, 1000
-	client, err := dynamic.NewForConfig(config)
-	testenv.Must(t, err)
+	client := kubeObjects(t, k)
 	maps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
 	manifest, err := kubepolicy.Manifest(
 		kubepolicy.Options{Lease: "backup", Selector: "app=backup", Resources: []string{"configmaps"}, Namespace: "default"})
@@ -66,6 +62,17 @@ func TestKubernetesComparesTokens(t *testing.T) {
 			t.Error("without the comparison no older token overtook a newer one: the test attacks nothing")
 		}
 	})
+}
+
+// kubeObjects is a client of an API server that does not hold back.
+func kubeObjects(t *testing.T, k *kubelab.Cluster) dynamic.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig())
+	testenv.Must(t, err)
+	config.QPS, config.Burst = 1000, 1000
+	client, err := dynamic.NewForConfig(config)
+	testenv.Must(t, err)
+	return client
 }
 
 // labelled is an object that the policy selects.

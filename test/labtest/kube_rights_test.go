@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -37,8 +38,7 @@ func kubeRights(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	eventually(t, kubelab.Limit, "the manifest suffices", func() error { return useAll(t, kubeconfig) })
 	for _, role := range [][]string{{"clusterrole/trivet-failover"}, {"role/trivet-failover", "-n", "kube-node-lease"},
 		{"role/trivet-failover", "-n", "default"}} {
-		var rules []kubeRule
-		testenv.Must(t, json.Unmarshal([]byte(k.Get("{.rules}", role...)), &rules))
+		rules := rulesOf(t, k, role)
 		for i, rule := range rules {
 			for _, verb := range rule.Verbs {
 				t.Run(verb+" "+rule.String(), func(t *testing.T) { without(t, k.For(t), role, rules, i, verb, kubeconfig) })
@@ -50,8 +50,7 @@ func kubeRights(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 // without takes one verb away for a while.
 func without(t *testing.T, k *kubelab.Cluster, role []string, rules []kubeRule, at int, verb, kubeconfig string) {
 	t.Helper()
-	fewer := slices.Clone(rules)
-	fewer[at].Verbs = slices.DeleteFunc(slices.Clone(rules[at].Verbs), func(v string) bool { return v == verb })
+	fewer := withoutVerb(rules, at, verb)
 	if len(fewer[at].Verbs) == 0 {
 		fewer = slices.Delete(fewer, at, at+1)
 	}
@@ -65,6 +64,34 @@ func without(t *testing.T, k *kubelab.Cluster, role []string, rules []kubeRule, 
 		}
 		return nil
 	})
+}
+
+// rulesOf are those of a role.
+func rulesOf(t testing.TB, k *kubelab.Cluster, role []string) (rules []kubeRule) {
+	t.Helper()
+	testenv.Must(t, json.Unmarshal([]byte(k.Get("{.rules}", role...)), &rules))
+	return rules
+}
+
+// withoutVerb are rules of which one lacks a verb.
+func withoutVerb(rules []kubeRule, at int, verb string) []kubeRule {
+	fewer := slices.Clone(rules)
+	fewer[at].Verbs = slices.DeleteFunc(slices.Clone(rules[at].Verbs), func(v string) bool { return v == verb })
+	return fewer
+}
+
+// keepPods takes the right to delete pods away until give is called, or the test ends.
+func (s *kubeSite) keepPods() (give func()) {
+	s.t.Helper()
+	t, k, role := s.t, s.kube, []string{"clusterrole/trivet-failover"}
+	rules := rulesOf(t, k, role)
+	at := slices.IndexFunc(rules, func(r kubeRule) bool {
+		return slices.Contains(r.Resources, "pods") && slices.Contains(r.Verbs, "delete")
+	})
+	setRules(t, k, role, withoutVerb(rules, at, "delete"))
+	give = sync.OnceFunc(func() { setRules(t, k, role, rules) })
+	t.Cleanup(give)
+	return give
 }
 
 func setRules(t testing.TB, k *kubelab.Cluster, role []string, rules []kubeRule) {

@@ -295,6 +295,20 @@ func (s *kubeSite) recovered(node string, known int) admin.Remediation {
 	return m
 }
 
+// refusedLate waits until the API server has refused a deletion that came late.
+func (s *kubeSite) refusedLate(from int64) {
+	s.t.Helper()
+	s.Eventually(kubelab.Limit, "the API server has refused the deletion", func() error {
+		for _, d := range s.audit.Deeds(s.t, from) {
+			if d.Verb == "delete" && (d.Code == 404 || d.Code == 409) {
+				s.t.Logf("the API server said %d to the late deletion of %s", d.Code, d.Name)
+				return nil
+			}
+		}
+		return errors.New("it was not asked")
+	})
+}
+
 // uids returns the UIDs of the pods of a workload, whatever they are.
 func (s *kubeSite) uids(app string) string {
 	s.t.Helper()
