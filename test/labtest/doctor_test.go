@@ -81,22 +81,15 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 func newPatients(t *testing.T) *patientLab {
 	t.Helper()
 	hosts := NewHosts(t)
-	hosts.net.bridge(PXE)
 	l := &patientLab{t: t, floating: hosts.net.site(floatingHost)}
-	l.SiteLab = hosts.Introspecting(newSimulated(t, 3).addr, "TRIVET_FIREWALL_DRIVER=nftables",
-		"TRIVET_FIREWALL_INTERFACE="+string(PXE),
-		"TRIVET_FLOATING_IP_ADDRESS="+l.floating, "TRIVET_FLOATING_IP_INTERFACE="+string(Site),
-		"TRIVET_FIREWALL_FREEZE=100ms") // the hosts may be guests, which without it is a finding
-	introspecting := hosts.furnish
-	hosts.furnish = func(p *Peer) {
-		introspecting(p)
-		p.Listen = ":5050" // the floating IP comes and goes
-		p.Env = append(p.Env, "TRIVET_DOCTOR_DNSMASQ_CONF="+l.conf(p))
-		p.Host.plug(PXE, p.Host.pxe())
-		if l.raw == nil {
-			l.serveRaw(p.Host)
-		}
-	}
+	l.SiteLab = hosts.site(siteKind{ironic: newSimulated(t, 3).addr, driver: "nftables", floating: l.floating, on: Site,
+		env: []string{"TRIVET_FIREWALL_FREEZE=100ms"}, // the hosts may be guests, which without it is a finding
+		furnish: func(p *Peer) {
+			p.Env = append(p.Env, "TRIVET_DOCTOR_DNSMASQ_CONF="+l.conf(p))
+			if l.raw == nil {
+				l.serveRaw(p.Host)
+			}
+		}})
 	l.Trio()
 	for _, p := range l.Peers[1:] {
 		l.serve(p)

@@ -26,15 +26,8 @@ func ironicFollowed(t *testing.T, ironic *openstack.Ironic) {
 	for _, m := range machines {
 		inspectsByInspector(t, ironic, m)
 	}
-	l := NewHosts(t)
-	l.net.bridge(PXE)
-	s := l.Introspecting(ironic.Addr, "TRIVET_FIREWALL_DRIVER=nftables", "TRIVET_FIREWALL_INTERFACE="+string(PXE),
-		"TRIVET_FIREWALL_INSPECT_INTERFACES=inspector")
-	introspecting := l.furnish
-	l.furnish = func(p *Peer) {
-		introspecting(p)
-		p.Host.plug(PXE, p.Host.pxe())
-	}
+	s := NewHosts(t).site(siteKind{ironic: ironic.Addr, driver: "nftables",
+		env: []string{"TRIVET_FIREWALL_INSPECT_INTERFACES=inspector"}})
 	s.Trio()
 	s.follows(machines[0], "drop")
 

@@ -28,13 +28,11 @@ func TestFullDisk(t *testing.T) {
 func fullDisk(t *testing.T, store string) {
 	l := New(t)
 	l.keepLogs(store)
-	keeps := l.furnish
-	l.furnish = func(p *Peer) {
-		keeps(p)
+	l.also(func(p *Peer) {
 		if p.Name == "a" {
 			p.Ext4()
 		}
-	}
+	})
 	l.Trio("a", "b", "c")
 	full, other := l.Peers[0], l.Peers[1]
 	load := l.Write(4)

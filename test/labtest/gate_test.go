@@ -115,7 +115,7 @@ func (g *gateLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
 	old = leader.Host.number
 	began = time.Now()
 	do(leader)
-	g.taken(began, old)
+	g.awaitTaken(began, old)
 	undo(leader)
 	g.WaitVoters(3)
 	g.settled()

@@ -90,13 +90,8 @@ type floatingLab struct {
 func newFloating(t *testing.T, ironic *openstack.Ironic) *floatingLab {
 	l := NewHosts(t)
 	address := l.net.site(floatingHost)
-	s := &floatingLab{SiteLab: l.Introspecting(ironic.Addr, "TRIVET_FLOATING_IP_ADDRESS="+address,
-		"TRIVET_FLOATING_IP_INTERFACE="+string(Site)), floating: address + ":5050"}
-	introspecting := l.furnish
-	l.furnish = func(p *Peer) {
-		introspecting(p)
-		p.Listen = ":5050" // the floating IP comes and goes
-	}
+	s := &floatingLab{SiteLab: l.site(siteKind{ironic: ironic.Addr, floating: address, on: Site}),
+		floating: address + ":5050"}
 	s.Trio()
 	ironic.Inspector.Aim(s.floating)
 	s.Eventually(electLimit, "an answer on the floating IP", func() error {

@@ -39,20 +39,9 @@ type site39 struct {
 // a peer, if not nil, and env are options besides.
 func newSite39(t *testing.T, ironic *openstack.Ironic39, more func(*Peer), env ...string) *site39 {
 	t.Helper()
-	l := NewHosts(t)
-	l.net.bridge(PXE)
-	s := &site39{l.Introspecting(ironic.Addr, append([]string{"TRIVET_FIREWALL_DRIVER=nftables",
-		"TRIVET_FIREWALL_INTERFACE=" + string(PXE), "TRIVET_INSPECTION_CONTINUE_INSPECTION=relay",
-		"TRIVET_FIREWALL_INSPECT_INTERFACES=agent", "TRIVET_FIREWALL_SYNC_PERIOD=1s", "TRIVET_IRONIC_TIMEOUT=10s"},
-		env...)...), ironic, time.Now()}
-	introspecting := l.furnish
-	l.furnish = func(p *Peer) {
-		introspecting(p)
-		p.Host.plug(PXE, p.Host.pxe())
-		if more != nil {
-			more(p)
-		}
-	}
+	s := &site39{NewHosts(t).site(siteKind{ironic: ironic.Addr, driver: "nftables", furnish: more,
+		env: append([]string{"TRIVET_INSPECTION_CONTINUE_INSPECTION=relay", "TRIVET_FIREWALL_INSPECT_INTERFACES=agent",
+			"TRIVET_FIREWALL_SYNC_PERIOD=1s", "TRIVET_IRONIC_TIMEOUT=10s"}, env...)}), ironic, time.Now()}
 	s.Trio()
 	return s
 }

@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -46,7 +45,8 @@ func (k ownKind) build(t *testing.T, report *ownReport) *ownLab {
 	l := NewHosts(t)
 	l.net.bridge(PXE)
 	o := &ownLab{driver: k.driver, guests: make(map[*Peer]*guest), heard: make(map[*asker]*listener), report: report}
-	o.gateLab = &gateLab{SiteLab: l.Introspecting(sim.addr), machines: sim.machines, floating: l.net.site(floatingHost)}
+	o.gateLab = &gateLab{SiteLab: l.Introspecting(sim.addr), machines: sim.machines, floating: l.net.site(floatingHost),
+		emulated: true, awaitTaken: o.taken}
 	for i, name := range []string{"alpha", "bravo", "charlie"} {
 		o.add(i+1, name, image, k)
 	}
@@ -188,42 +188,7 @@ func (o *ownLab) watch(t *testing.T) {
 	o.settled()
 }
 
-// settled waits until the leader's host, and no other, has answered for a while.
-// On a busy machine an emulated one misses a question or two.
-func (o *ownLab) settled() *Peer {
-	o.t.Helper()
-	var leader *Peer
-	o.Eventually(guestLimit, "the leader's host alone answers", func() (err error) {
-		leader, err = o.agreedLeader()
-		if err != nil {
-			return err
-		}
-		for _, a := range []*asker{o.allowed, o.address} {
-			all := a.since(time.Now().Add(-calm))
-			if n := steady(all, leader.Host.number); n < answered(all) || 2*n < len(all) || n == 0 {
-				err = errors.Join(err, fmt.Errorf("ask for %s: %d of %d by host %d alone", a.name, n, len(all), leader.Host.number))
-			}
-		}
-		return err
-	})
-	return leader
-}
-
-// trouble is that of a gate, in the time of machines that are emulated.
-func (o *ownLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
-	o.t.Helper()
-	leader := o.settled()
-	old = leader.Host.number
-	began = time.Now()
-	do(leader)
-	o.taken(began, old)
-	undo(leader)
-	o.WaitVoters(3)
-	o.settled()
-	return began, old
-}
-
-// taken is that of a gate likewise.
+// taken waits as that of a gate does, in the time of machines that are emulated.
 func (o *ownLab) taken(since time.Time, old int) {
 	o.t.Helper()
 	for _, a := range []*asker{o.allowed, o.address} {

@@ -22,11 +22,7 @@ func poison(t *testing.T, ironic *openstack.Ironic) {
 	binary := PoisonedBinary(t)
 	s := NewHosts(t).Introspecting(ironic.Addr,
 		"TRIVET_INSPECTION_PROCESSING_PROCESSING_HOOKS=ramdisk_error,validate_interfaces,poison,scheduler")
-	plain := s.furnish
-	s.furnish = func(p *Peer) {
-		plain(p)
-		p.Binary = binary
-	}
+	s.also(func(p *Peer) { p.Binary = binary })
 	s.Trio()
 	machines := ironic.Enroll(0, 4)
 	s.Introspect(machines)

@@ -83,36 +83,30 @@ func (k romKind) build(t *testing.T) *romLab {
 	t.Helper()
 	sim := newSimulated(t, k.machines)
 	l := NewHosts(t)
-	address, on, env := fmt.Sprint(pxeNet, floatingHost), PXE, []string{"TRIVET_FIREWALL_DRIVER=nftables"}
+	kind := siteKind{ironic: sim.addr, driver: "nftables", floating: fmt.Sprint(pxeNet, floatingHost), on: PXE,
+		furnish: func(p *Peer) {
+			if k.six {
+				l.net.ip(p.Host.number, "addr", "del", p.Host.pxe()+"/24", "dev", string(PXE))
+			}
+		}}
 	switch {
 	case k.six:
-		address = fmt.Sprint(pxeNet6, floatingHost)
+		kind.floating = fmt.Sprint(pxeNet6, floatingHost)
 	case k.apart:
-		address, on = l.net.site(floatingHost), Site
+		kind.floating, kind.on = l.net.site(floatingHost), Site
 	}
 	if k.relayed && !k.ether {
-		env = append(env, "TRIVET_FIREWALL_MATCH=chaddr")
+		kind.env = []string{"TRIVET_FIREWALL_MATCH=chaddr"}
 	}
-	r := &romLab{romKind: k, machines: sim.machines, lan: PXE, dhcp: make(map[*Host]*program.Process)}
-	r.floating = netip.AddrPortFrom(netip.MustParseAddr(address), 5050).String()
-	l.net.bridge(PXE)
-	r.SiteLab = l.Introspecting(sim.addr, append(env, "TRIVET_FIREWALL_INTERFACE="+string(PXE),
-		"TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(on))...)
-	introspecting := l.furnish
-	l.furnish = func(p *Peer) {
-		introspecting(p)
-		p.Listen = ":5050"
-		p.Host.plug(PXE, p.Host.pxe())
-		if k.six {
-			l.net.ip(p.Host.number, "addr", "del", p.Host.pxe()+"/24", "dev", string(PXE))
-		}
-	}
+	r := &romLab{romKind: k, SiteLab: l.site(kind), machines: sim.machines, lan: PXE,
+		dhcp: make(map[*Host]*program.Process)}
+	r.floating = netip.AddrPortFrom(netip.MustParseAddr(kind.floating), 5050).String()
 	r.Trio()
 	if k.relayed {
 		r.relay()
 	}
 	for _, p := range r.Peers {
-		r.furnishBoot(p, address)
+		r.furnishBoot(p, kind.floating)
 		r.serveDHCP(p)
 	}
 	r.wire.listen(t, l.net, PXE)

@@ -51,6 +51,51 @@ func (l *Lab) Introspecting(ironic string, env ...string) *SiteLab {
 	return s
 }
 
+// siteKind is what distinguishes one site of hosts from another.
+type siteKind struct {
+	ironic   string      // host:port
+	driver   string      // of the filter where machines boot; "": none do
+	floating string      // the floating IP; "": there is none
+	on       Link        // where that is
+	env      []string    // more of every peer
+	furnish  func(*Peer) // completes a new peer, if not nil
+}
+
+// site makes the hosts of l such a site, on which no peer is yet.
+func (l *Lab) site(k siteKind) *SiteLab {
+	l.t.Helper()
+	var env []string
+	if k.driver != "" {
+		l.net.bridge(PXE)
+		env = append(env, "TRIVET_FIREWALL_DRIVER="+k.driver, "TRIVET_FIREWALL_INTERFACE="+string(PXE))
+	}
+	if k.floating != "" {
+		env = append(env, "TRIVET_FLOATING_IP_ADDRESS="+k.floating, "TRIVET_FLOATING_IP_INTERFACE="+string(k.on))
+	}
+	s := l.Introspecting(k.ironic, append(env, k.env...)...)
+	l.also(func(p *Peer) {
+		if k.driver != "" {
+			p.Host.plug(PXE, p.Host.pxe())
+		}
+		if k.floating != "" {
+			p.Listen = ":5050" // the floating IP comes and goes
+		}
+		if k.furnish != nil {
+			k.furnish(p)
+		}
+	})
+	return s
+}
+
+// also completes each new peer further.
+func (l *Lab) also(furnish func(*Peer)) {
+	before := l.furnish
+	l.furnish = func(p *Peer) {
+		before(p)
+		furnish(p)
+	}
+}
+
 // Trio starts three peers whose names can be told from other words in a text.
 func (s *SiteLab) Trio() {
 	s.t.Helper()
