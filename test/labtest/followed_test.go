@@ -31,8 +31,8 @@ func ironicFollowed(t *testing.T, ironic *openstack.Ironic) {
 	s.Trio()
 	s.follows(machines[0], "drop")
 
-	inspect(t, ironic, machines[0])
-	shows(t, ironic, machines[0], "inspect wait")
+	ironic.Provision(machines[0], "inspect")
+	ironic.WaitState(machines[:1], "inspect wait")
 	began := time.Now()
 	s.follows(machines[0], "accept")
 	t.Logf("its machine may boot %v after Ironic inspects", time.Since(began).Round(10*time.Millisecond))
@@ -42,7 +42,7 @@ func ironicFollowed(t *testing.T, ironic *openstack.Ironic) {
 	s.follows(machines[0], "accept")
 
 	successor.finish(machines[0])
-	shows(t, ironic, machines[0], "manageable")
+	ironic.WaitState(machines[:1], "manageable")
 	began = time.Now()
 	s.follows(machines[0], "drop")
 	t.Logf("it may not %v after that is over", time.Since(began).Round(10*time.Millisecond))
@@ -67,18 +67,6 @@ func (s *SiteLab) follows(m openstack.Machine, verdict string) {
 			return fmt.Errorf("it does not name Ironic: %s", rows[0].Why)
 		}
 		return nil
-	})
-}
-
-// shows waits until Ironic has a node in a state.
-func shows(t testing.TB, ironic *openstack.Ironic, m openstack.Machine, state string) {
-	t.Helper()
-	eventually(t, endLimit, m.Name+" is "+state, func() error {
-		node, err := ironic.Node(m.UUID)
-		if err == nil && node.Provision != state {
-			err = fmt.Errorf("it is %q", node.Provision)
-		}
-		return err
 	})
 }
 

@@ -25,15 +25,15 @@ func ironicInspects(t *testing.T, ironic *openstack.Ironic) {
 	}
 	s.Fleet(machines[:1], s.floating)
 
-	inspect(t, ironic, machines[0])
+	ironic.Provision(machines[0], "inspect")
 	s.manageable(ironic, machines[0])
-	inspect(t, ironic, machines[1])
+	ironic.Provision(machines[1], "inspect")
 	s.WaitState(endLimit, machines[1:2], "waiting")
 	s.aborts(ironic, machines[1])
 
 	late := machines[2:]
 	for _, m := range late {
-		inspect(t, ironic, m)
+		ironic.Provision(m, "inspect")
 	}
 	s.WaitState(endLimit, late, "waiting")
 	s.started(ironic, late)
@@ -109,20 +109,6 @@ func inspectsByInspector(t testing.TB, ironic *openstack.Ironic, m openstack.Mac
 	}
 }
 
-// inspect asks Ironic to inspect a node.
-func inspect(t testing.TB, ironic *openstack.Ironic, m openstack.Machine) {
-	t.Helper()
-	provision(t, ironic, m, "inspect")
-}
-
-func provision(t testing.TB, ironic *openstack.Ironic, m openstack.Machine, target string) {
-	t.Helper()
-	if err := ironic.Insist(
-		"PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err != nil {
-		t.Fatalf("%s: %s: %v", m.Name, target, err)
-	}
-}
-
 // manageable waits until Ironic has what the ramdisks found and calls the nodes
 // inspected.
 func (s *floatingLab) manageable(ironic *openstack.Ironic, machines ...openstack.Machine) {
@@ -157,7 +143,7 @@ func (s *floatingLab) provisioned(ironic *openstack.Ironic, m openstack.Machine,
 // aborts ends the inspection of a node through Ironic.
 func (s *floatingLab) aborts(ironic *openstack.Ironic, m openstack.Machine) {
 	s.t.Helper()
-	provision(s.t, ironic, m, "abort")
+	ironic.Provision(m, "abort")
 	s.provisioned(ironic, m, "inspect failed")
 	report := s.WaitState(endLimit, []openstack.Machine{m}, "error")[m.UUID]
 	if report.Reason() != "Canceled by operator" {

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -25,10 +23,8 @@ import (
 // several goroutines but Start, Stop and Pause.
 type Ironic struct {
 	service
-	http *http.Client
+	nodes
 
-	// Addr is host:port of its API, on loopback.
-	Addr string
 	// Inspector is on Ironic's way to the inspector that it asks to inspect; aim
 	// it at one.
 	Inspector *wiretap.Tap
@@ -41,8 +37,7 @@ type Ironic struct {
 func StartIronic(t testing.TB, pageSize int) *Ironic {
 	t.Helper()
 	i := &Ironic{service: newService(t, "Ironic", "ironic.log", []string{"/usr/bin/ironic", "/usr/bin/ironic-dbsync"},
-		"ironic-api", "ironic-conductor"), Addr: testenv.FreePort(t), PageSize: pageSize,
-		http: &http.Client{Timeout: 30 * time.Second}}
+		"ironic-api", "ironic-conductor"), nodes: nodes{t, "1.78", testenv.FreePort(t)}, PageSize: pageSize}
 	i.Inspector = wiretap.New(t, "127.0.0.1:9") // nothing listens there
 	t.Cleanup(i.close)
 	testenv.Must(t, os.Mkdir(i.path("policy"), 0o700)) // every file in it is read as a policy
@@ -55,7 +50,7 @@ func StartIronic(t testing.TB, pageSize int) *Ironic {
 // For returns the same Ironic for a subtest, which may not start or stop it.
 func (i *Ironic) For(t testing.TB) *Ironic {
 	same := *i
-	same.t = t
+	same.t, same.test = t, t
 	return &same
 }
 

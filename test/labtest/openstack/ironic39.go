@@ -10,11 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,22 +35,20 @@ const (
 	ironic39Version = "1.84"
 	// ironic39Ready is what it may take from its start to its first useful answer.
 	ironic39Ready = 2 * time.Minute
-	// ironic39Step is what one step of a node may take: a busy conductor works on few at once.
-	ironic39Step = time.Minute
 )
 
 // Ironic39 is today's Ironic in a tree of its own: fake hardware, unmanaged inspection by the
 // interface agent, discovery of unknown machines, sqlite, no authentication. Its conductor and
 // public API are one process; another API may serve ramdisks. It lives as long as the test.
 type Ironic39 struct {
-	t    testing.TB
+	nodes
 	root string // of the tree
 	dir  string // of this Ironic, as it is called in the tree
 	rpc  string // where the conductor listens
 	runs *runs  // shared with For
 
-	// Addr is host:port of the public API, Ramdisks of the one that StartRamdisks starts.
-	Addr, Ramdisks string
+	// Ramdisks is host:port of the API that StartRamdisks starts; Addr is that of the public one.
+	Ramdisks string
 }
 
 // runs are the processes of an Ironic39; nil: it does not run.
@@ -69,8 +65,8 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 	}
 	dir, err := os.MkdirTemp(root, "trivet-")
 	testenv.Must(t, err)
-	i := &Ironic39{t: t, root: root, dir: "/" + filepath.Base(dir), runs: &runs{},
-		rpc: testenv.FreePort(t), Addr: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
+	i := &Ironic39{nodes: nodes{t, ironic39Version, testenv.FreePort(t)}, root: root, dir: "/" + filepath.Base(dir), runs: &runs{},
+		rpc: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
 	t.Cleanup(i.close)
 	testenv.Must(t, os.Mkdir(filepath.Join(dir, "policy"), 0o755)) // every file in it is read as a policy
 	i.write("ironic.conf", i.config(i.Addr, extra))
@@ -87,7 +83,7 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 // For returns the same Ironic for a part of the test.
 func (i *Ironic39) For(t testing.TB) *Ironic39 {
 	same := *i
-	same.t = t
+	same.test = t
 	return &same
 }
 
@@ -95,15 +91,15 @@ func (i *Ironic39) For(t testing.TB) *Ironic39 {
 var agentPost string
 
 func (i *Ironic39) write(name, text string) {
-	i.t.Helper()
-	testenv.Must(i.t, os.WriteFile(filepath.Join(i.root, i.dir, name), []byte(text), 0o600))
+	i.test.Helper()
+	testenv.Must(i.test, os.WriteFile(filepath.Join(i.root, i.dir, name), []byte(text), 0o600))
 }
 
 // config is that of an API at host:port.
 func (i *Ironic39) config(api, extra string) string {
 	part := func(addr string) (host, port string) {
 		host, port, err := net.SplitHostPort(addr)
-		testenv.Must(i.t, err)
+		testenv.Must(i.test, err)
 		return host, port
 	}
 	host, port := part(api)
@@ -185,8 +181,8 @@ func (i *Ironic39) command(words ...string) *exec.Cmd {
 
 // run starts a program of Ironic with a configuration and waits until its API has drivers.
 func (i *Ironic39) run(name, conf, addr string) *program.Process {
-	i.t.Helper()
-	testwait.Within(i.t, ironic39Ready, "Ironic's ports are free", func() error {
+	i.test.Helper()
+	testwait.Within(i.test, ironic39Ready, "Ironic's ports are free", func() error {
 		if !testenv.Free(addr) {
 			return fmt.Errorf("a process listens at %s", addr)
 		}
@@ -194,47 +190,47 @@ func (i *Ironic39) run(name, conf, addr string) *program.Process {
 	})
 	proc, err := program.Start(i.command(name, "--config-file", i.dir+"/"+conf))
 	if err != nil {
-		i.t.Fatalf("start %s: %v", name, err)
+		i.test.Fatalf("start %s: %v", name, err)
 	}
-	testwait.Within(i.t, ironic39Ready, name+" is ready", func() error {
+	testwait.Within(i.test, ironic39Ready, name+" is ready", func() error {
 		if !proc.Running() {
-			i.t.Fatalf("%s exited with %d:\n%s", name, proc.Code, i.Log())
+			i.test.Fatalf("%s exited with %d:\n%s", name, proc.Code, i.Log())
 		}
-		return i.callAt(addr, "GET", "/v1/drivers/fake-hardware", nil, nil)
+		return nodes{version: ironic39Version, Addr: addr}.Call("GET", "/v1/drivers/fake-hardware", nil, nil)
 	})
 	return proc
 }
 
 // Start runs conductor and public API; the database of an earlier run is there.
 func (i *Ironic39) Start() {
-	i.t.Helper()
+	i.test.Helper()
 	i.runs.service = i.run("ironic", "ironic.conf", i.Addr)
 }
 
 // StartRamdisks runs a second API, which serves ramdisks whatever the public one does.
 func (i *Ironic39) StartRamdisks() {
-	i.t.Helper()
+	i.test.Helper()
 	i.runs.ramdisks = i.run("ironic-api", "ramdisks.conf", i.Ramdisks)
 }
 
 // Kill9 kills conductor and public API.
 func (i *Ironic39) Kill9() {
-	i.t.Helper()
-	if err := i.runs.service.End(syscall.SIGKILL, ironic39Step); err != nil {
-		i.t.Fatalf("kill Ironic: %v", err)
+	i.test.Helper()
+	if err := i.runs.service.End(syscall.SIGKILL, busyLimit); err != nil {
+		i.test.Fatalf("kill Ironic: %v", err)
 	}
 }
 
 // Stop ends conductor and public API as their unit does: the conductor takes its leave.
 func (i *Ironic39) Stop() {
-	i.t.Helper()
+	i.test.Helper()
 	for _, pid := range descendants(i.runs.service.PID())[:1] { // the others are its own
 		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-			i.t.Fatalf("stop Ironic's process %d: %v", pid, err)
+			i.test.Fatalf("stop Ironic's process %d: %v", pid, err)
 		}
 	}
-	if err := i.runs.service.Wait(2 * ironic39Step); err != nil {
-		i.t.Fatalf("stop Ironic: %v", err)
+	if err := i.runs.service.Wait(2 * busyLimit); err != nil {
+		i.test.Fatalf("stop Ironic: %v", err)
 	}
 }
 
@@ -247,10 +243,10 @@ func (i *Ironic39) Cont() { i.signal(syscall.SIGCONT) }
 
 // signal sends s to all processes of the service but the one that holds its namespaces.
 func (i *Ironic39) signal(s syscall.Signal) {
-	i.t.Helper()
+	i.test.Helper()
 	for _, pid := range descendants(i.runs.service.PID()) {
 		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-			i.t.Fatalf("send %v to Ironic's process %d: %v", s, pid, err)
+			i.test.Fatalf("send %v to Ironic's process %d: %v", s, pid, err)
 		}
 	}
 }
@@ -275,98 +271,29 @@ func (i *Ironic39) Log() string {
 func (i *Ironic39) close() {
 	for _, proc := range []*program.Process{i.runs.service, i.runs.ramdisks} {
 		if proc != nil {
-			if err := proc.End(syscall.SIGKILL, ironic39Step); err != nil {
-				i.t.Errorf("end Ironic: %v", err)
+			if err := proc.End(syscall.SIGKILL, busyLimit); err != nil {
+				i.test.Errorf("end Ironic: %v", err)
 			}
 		}
 	}
-	if i.t.Failed() {
-		i.t.Logf("--- Ironic wrote (end of it):\n%s", i.Log())
+	if i.test.Failed() {
+		i.test.Logf("--- Ironic wrote (end of it):\n%s", i.Log())
 	}
-	err := testwait.Poll(context.Background(), ironic39Step, "Ironic's processes have ended", func() error {
+	err := testwait.Poll(context.Background(), busyLimit, "Ironic's processes have ended", func() error {
 		return os.RemoveAll(filepath.Join(i.root, i.dir)) // what died with its namespace may write a moment longer
 	})
 	if err != nil {
-		i.t.Errorf("clean up: %v", err)
+		i.test.Errorf("clean up: %v", err)
 	}
-}
-
-// Call speaks to the public API. An answer of 400 or above is an *httpapi.Refusal.
-func (i *Ironic39) Call(method, path string, in, out any) error {
-	return i.callAt(i.Addr, method, path, in, out)
-}
-
-func (i *Ironic39) callAt(addr, method, path string, in, out any) error {
-	header := map[string]string{"X-OpenStack-Ironic-API-Version": ironic39Version, "Content-Type": "application/json"}
-	return httpapi.Call(&http.Client{Timeout: 30 * time.Second}, addr, method, path, header, in, out)
-}
-
-// insist is Call, again while the conductor holds the node or is busy.
-func (i *Ironic39) insist(method, path string, in any) {
-	i.t.Helper()
-	testwait.Within(i.t, ironic39Step, "Ironic takes "+path, func() error {
-		err := i.Call(method, path, in, nil)
-		var refusal *httpapi.Refusal
-		if errors.As(err, &refusal) && refusal.Status != http.StatusConflict && refusal.Status < 500 {
-			i.t.Fatalf("%s %s: %v", method, path, err)
-		}
-		return err
-	})
-}
-
-// Enroll makes manageable nodes of the machines first to first+n-1, each with its port.
-func (i *Ironic39) Enroll(first, n int) []Machine {
-	i.t.Helper()
-	machines := make([]Machine, n)
-	for k := range machines {
-		m := MachineNumber(first + k)
-		machines[k] = m
-		i.insist("POST", "/v1/nodes", map[string]any{"uuid": m.UUID, "name": m.Name, "driver": "fake-hardware",
-			"driver_info": map[string]string{"ipmi_address": m.BMC}})
-		i.insist("POST", "/v1/ports", map[string]string{"node_uuid": m.UUID, "address": m.MAC})
-		i.Provision(m, "manage")
-	}
-	i.WaitState(machines, "manageable")
-	return machines
-}
-
-// Provision sets a target for the provision state of a machine's node.
-func (i *Ironic39) Provision(m Machine, target string) {
-	i.t.Helper()
-	i.insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target})
 }
 
 // Inspect begins an inspection of each machine and waits until Ironic waits for their ramdisks.
 func (i *Ironic39) Inspect(machines []Machine) {
-	i.t.Helper()
+	i.test.Helper()
 	for _, m := range machines {
 		i.Provision(m, "inspect")
 	}
 	i.WaitState(machines, "inspect wait")
-}
-
-// State is the provision state of a machine's node.
-func (i *Ironic39) State(m Machine) (string, error) {
-	var node Node
-	err := i.Call("GET", "/v1/nodes/"+m.UUID, nil, &node)
-	if err == nil && strings.HasSuffix(node.Provision, "failed") {
-		return node.Provision, fmt.Errorf("%s: %s", m.Name, node.LastError)
-	}
-	return node.Provision, err
-}
-
-// WaitState waits until the nodes of all machines are in a provision state.
-func (i *Ironic39) WaitState(machines []Machine, state string) {
-	i.t.Helper()
-	testwait.Within(i.t, time.Duration(len(machines))*ironic39Step, fmt.Sprintf("%d nodes are %s", len(machines), state),
-		func() error {
-			for _, m := range machines {
-				if now, err := i.State(m); err != nil || now != state {
-					return errors.Join(err, fmt.Errorf("%s is %q", m.Name, now))
-				}
-			}
-			return nil
-		})
 }
 
 // Posted is what became of a document that the agent posted.
@@ -403,27 +330,15 @@ func (i *Ironic39) Agent(urls string, document []byte, timeout time.Duration) (p
 
 // Agents posts the documents of machines, a few at once, each to the URL that its number gets.
 func (i *Ironic39) Agents(machines []Machine, url func(n int) string) {
-	i.t.Helper()
+	i.test.Helper()
 	err := httpapi.Parallel(len(machines), IronicWidth, func(n int) error {
-		p, err := i.Agent(url(n), machines[n].Inventory(), ironic39Step)
+		p, err := i.Agent(url(n), machines[n].Inventory(), busyLimit)
 		if err == nil && p.Node() != machines[n].UUID {
 			err = fmt.Errorf("%s: the agent of %s has %+v, node %q", url(n), machines[n].Name, p, p.Node())
 		}
 		return err
 	})
-	testenv.Must(i.t, err)
-}
-
-// Nodes lists the UUIDs of all nodes, sorted.
-func (i *Ironic39) Nodes() ([]string, error) {
-	var page struct{ Nodes []struct{ UUID string } }
-	err := i.Call("GET", "/v1/nodes?fields=uuid", nil, &page)
-	all := make([]string, len(page.Nodes))
-	for k, n := range page.Nodes {
-		all[k] = n.UUID
-	}
-	slices.Sort(all)
-	return all, err
+	testenv.Must(i.test, err)
 }
 
 // Inventory is the first MAC of the inventory that Ironic has stored for a node.
@@ -446,8 +361,8 @@ func (i *Ironic39) Inventory(node string) (mac string, err error) {
 
 // Finished is how often Ironic has finished an inspection of a node.
 func (i *Ironic39) Finished(node string) int {
-	i.t.Helper()
+	i.test.Helper()
 	text, err := os.ReadFile(filepath.Join(i.root, i.dir, "ironic.log"))
-	testenv.Must(i.t, err)
+	testenv.Must(i.test, err)
 	return bytes.Count(text, []byte("Successfully finished inspection of node "+node))
 }

@@ -26,18 +26,18 @@ type PXEFilter struct {
 // StartPXEFilter runs it next to Ironic with the options that it comes with, and waits until it
 // has gone through all ports once.
 func (i *Ironic39) StartPXEFilter() *PXEFilter {
-	i.t.Helper()
-	f := &PXEFilter{t: i.t, dir: filepath.Join(i.root, i.dir, "hosts")}
-	testenv.Must(i.t, os.Mkdir(f.dir, 0o755))
+	i.test.Helper()
+	f := &PXEFilter{t: i.test, dir: filepath.Join(i.root, i.dir, "hosts")}
+	testenv.Must(i.test, os.Mkdir(f.dir, 0o755))
 	// It refuses the transport of conductor and API, and reads their database.
 	conf := strings.Replace(i.config(i.Addr, ""), "rpc_transport = json-rpc", "rpc_transport = none", 1)
 	conf = strings.Replace(conf, "/ironic.log", "/filter.log", 1)
 	i.write("filter.conf", conf+"[pxe_filter]\ndhcp_hostsdir = "+i.dir+"/hosts\n")
-	f.proc = program.Run(i.t, i.command("ironic-pxe-filter", "--config-file", i.dir+"/filter.conf"), syscall.SIGKILL)
-	testwait.Within(i.t, ironic39Ready, "ironic-pxe-filter has written its files", func() error {
+	f.proc = program.Run(i.test, i.command("ironic-pxe-filter", "--config-file", i.dir+"/filter.conf"), syscall.SIGKILL)
+	testwait.Within(i.test, ironic39Ready, "ironic-pxe-filter has written its files", func() error {
 		if !f.proc.Running() {
 			text, _ := os.ReadFile(filepath.Join(i.root, i.dir, "filter.log")) // it may have died before
-			i.t.Fatalf("ironic-pxe-filter exited with %d:\n%s", f.proc.Code, program.Tail(string(text), 20))
+			i.test.Fatalf("ironic-pxe-filter exited with %d:\n%s", f.proc.Code, program.Tail(string(text), 20))
 		}
 		_, err := os.Stat(filepath.Join(f.dir, "unknown_hosts_filter")) // the last one of a round
 		return err
@@ -48,7 +48,7 @@ func (i *Ironic39) StartPXEFilter() *PXEFilter {
 // Kill9 kills it, as the end of its host would.
 func (f *PXEFilter) Kill9() {
 	f.t.Helper()
-	if err := f.proc.End(syscall.SIGKILL, ironic39Step); err != nil {
+	if err := f.proc.End(syscall.SIGKILL, busyLimit); err != nil {
 		f.t.Fatalf("kill ironic-pxe-filter: %v", err)
 	}
 }
