@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall/nftables"
@@ -30,13 +31,6 @@ const (
 	batchRounds   = 60                     // dnsmasq needs about 20 where the pool is hardly larger than the batch
 	batchQuiet    = 300 * time.Millisecond // without an answer, after which a round is over
 	batchSeed     = 1
-)
-
-// Kinds of DHCP messages over IPv4, and the options that a request repeats.
-const (
-	kindDiscover, kindOffer, kindRequest, kindAck, kindNak = 1, 2, 3, 5, 6
-	optionAsked, optionKind, optionServer4                 = 50, 53, 54
-	optionClient4                                          = 61
 )
 
 // TestBatchGetsAddresses lets a batch of machines ask the leader's host at the same
@@ -145,58 +139,48 @@ func (b batch) lease(identifier []byte) (got map[string]netip.Addr, rounds int) 
 		testenv.Must(b.t, b.door.Hold(b.t.Context(), time.Minute))
 		for _, mac := range b.macs {
 			if _, has := got[string(mac)]; !has {
-				b.send(mac, identifier, kindDiscover, nil)
+				b.send(mac, identifier, dhcpv4.MessageTypeDiscover, nil)
 			}
 		}
-		for mac, o := range b.answers(kindOffer) {
-			b.send(net.HardwareAddr(mac), identifier, kindRequest, o)
+		for mac, o := range b.answers(dhcpv4.MessageTypeOffer) {
+			b.send(net.HardwareAddr(mac), identifier, dhcpv4.MessageTypeRequest, o)
 		}
-		for mac, o := range b.answers(kindAck) {
-			got[mac] = o.address
+		for mac, o := range b.answers(dhcpv4.MessageTypeAck) {
+			got[mac], _ = netip.AddrFromSlice(o.YourIPAddr.To4())
 		}
 	}
 	return got, rounds
 }
 
-// answer4 is what a server says to one machine.
-type answer4 struct {
-	address, next netip.Addr
-	server        []byte
-	options       map[byte][]byte
-}
-
-func (b batch) send(mac net.HardwareAddr, identifier []byte, kind byte, o *answer4) {
+func (b batch) send(mac net.HardwareAddr, identifier []byte, kind dhcpv4.MessageType, o *dhcpv4.DHCPv4) {
 	b.t.Helper()
-	frame := append(ethernet(mac, unix.ETH_P_IP),
-		datagram(68, net.IPv4zero, net.IPv4bcast, bootp(mac, identifier, kind, o))...)
-	if _, err := b.wire.Write(frame); err != nil {
-		b.t.Fatal(err)
-	}
+	message := bootp(b.t, mac, identifier, kind, o).ToBytes()
+	testenv.Must(b.t, b.wire.Send(append(ethernet(mac, unix.ETH_P_IP),
+		datagram(68, net.IPv4zero, net.IPv4bcast, message)...)))
 }
 
 // bootp is a message of a machine; it repeats what it was offered.
-func bootp(mac net.HardwareAddr, identifier []byte, kind byte, o *answer4) []byte {
-	bootp := make([]byte, 236, 300)
-	bootp[0], bootp[1], bootp[2], bootp[10] = 1, 1, 6, 0x80
-	copy(bootp[4:], mac[2:])
-	copy(bootp[28:], mac)
-	bootp = append(bootp, 0x63, 0x82, 0x53, 0x63, optionKind, 1, kind)
+func bootp(t testing.TB, mac net.HardwareAddr, identifier []byte, kind dhcpv4.MessageType,
+	o *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	t.Helper()
+	options := []dhcpv4.Modifier{dhcpv4.WithHwAddr(mac), dhcpv4.WithMessageType(kind), dhcpv4.WithBroadcast(true)}
 	if identifier != nil {
-		bootp = append(append(bootp, optionClient4, byte(len(identifier)+len(mac))),
-			append(bytes.Clone(identifier), mac...)...)
+		whole := append(bytes.Clone(identifier), mac...)
+		options = append(options, dhcpv4.WithOption(dhcpv4.OptClientIdentifier(whole)))
 	}
 	if o != nil {
-		bootp = append(append(bootp, optionAsked, 4), o.address.AsSlice()...)
-		bootp = append(append(bootp, optionServer4, 4), o.server...)
+		options = append(options, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(o.YourIPAddr)),
+			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(o.ServerIdentifier())))
 	}
-	bootp = append(bootp, 0xff)
-	return append(bootp, make([]byte, 300-len(bootp))...)
+	m, err := dhcpv4.New(options...)
+	testenv.Must(t, err)
+	return m
 }
 
 // answers reads answers of a kind until none comes any more.
-func (b batch) answers(kind byte) map[string]*answer4 {
+func (b batch) answers(kind dhcpv4.MessageType) map[string]*dhcpv4.DHCPv4 {
 	b.t.Helper()
-	out := make(map[string]*answer4)
+	out := make(map[string]*dhcpv4.DHCPv4)
 	frame := make([]byte, rawsocket.MaxFrame)
 	for {
 		testenv.Must(b.t, b.wire.SetReadDeadline(time.Now().Add(batchQuiet)))
@@ -205,40 +189,13 @@ func (b batch) answers(kind byte) map[string]*answer4 {
 			return out
 		}
 		testenv.Must(b.t, err)
-		if mac, _, refused := readAnswer4(frame[:n], kindNak); refused {
-			b.t.Errorf("machine %x is refused the address that it was offered", mac)
+		m := answer4(frame[:n])
+		switch {
+		case m == nil:
+		case m.MessageType() == dhcpv4.MessageTypeNak:
+			b.t.Errorf("machine %v is refused the address that it was offered", m.ClientHWAddr)
+		case m.MessageType() == kind:
+			out[string(m.ClientHWAddr)] = m
 		}
-		if mac, o, ok := readAnswer4(frame[:n], kind); ok {
-			out[mac] = o
-		}
 	}
-}
-
-func readAnswer4(frame []byte, kind byte) (mac string, o *answer4, ok bool) {
-	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(frame[atUDP:]) != 67 {
-		return "", nil, false
-	}
-	o, ok = readBOOTP(frame[atBOOTP:], kind)
-	return string(frame[atChaddr : atChaddr+6]), o, ok
-}
-
-// readBOOTP reads a server's message; not ok if it is of another kind.
-func readBOOTP(message []byte, kind byte) (o *answer4, ok bool) {
-	const options = atOptions - atBOOTP
-	if len(message) < options || message[0] != 2 {
-		return nil, false
-	}
-	o = &answer4{options: make(map[byte][]byte)}
-	o.address, _ = netip.AddrFromSlice(message[16:20])
-	o.next, _ = netip.AddrFromSlice(message[20:24])
-	for rest := message[options:]; len(rest) > 2 && rest[0] != 0xff; {
-		end := 2 + int(rest[1])
-		if end > len(rest) {
-			break
-		}
-		o.options[rest[0]] = bytes.Clone(rest[2:end])
-		rest = rest[end:]
-	}
-	o.server = o.options[optionServer4]
-	return o, bytes.Equal(o.options[optionKind], []byte{kind})
 }

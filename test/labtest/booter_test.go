@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -89,12 +90,8 @@ func (b *booter) asks(want func(*dhcpv4.DHCPv4) bool, kind dhcpv4.MessageType, m
 		asked := b.send(kind, more...)
 		var got *dhcpv4.DHCPv4
 		err := b.wire.Listen(b.t.Context(), answerLimit, func(frame []byte) bool {
-			if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP ||
-				binary.BigEndian.Uint16(frame[atUDP+2:]) != 68 {
-				return false
-			}
-			m, err := dhcpv4.FromBytes(frame[atBOOTP:])
-			if err != nil || m.TransactionID != asked.TransactionID || !want(m) {
+			m := answer4(frame)
+			if m == nil || m.TransactionID != asked.TransactionID || !want(m) {
 				return false
 			}
 			got = m
@@ -106,6 +103,18 @@ func (b *booter) asks(want func(*dhcpv4.DHCPv4) bool, kind dhcpv4.MessageType, m
 		}
 	}
 	return nil
+}
+
+// answer4 is what a DHCP server says in a frame; nil: nothing.
+func answer4(frame []byte) *dhcpv4.DHCPv4 {
+	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(frame[atUDP:]) != 67 {
+		return nil
+	}
+	m, err := dhcpv4.FromBytes(bytes.Clone(frame[atBOOTP:]))
+	if err != nil || m.OpCode != dhcpv4.OpcodeBootReply {
+		return nil
+	}
+	return m
 }
 
 func ofKind(kind dhcpv4.MessageType, server string) func(*dhcpv4.DHCPv4) bool {

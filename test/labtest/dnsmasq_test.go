@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
@@ -151,11 +152,11 @@ type offer struct {
 func (r bootRequest) offers(t *testing.T, hosts int) map[int]offer {
 	t.Helper()
 	got := make(map[int]offer)
-	ask, read := r.discover, r.readOffer
-	if r.six {
-		ask, read = r.solicit, func(frame []byte) (int, offer, bool) { return r.readAnswer(frame, advertiseKind) }
+	ask, read := r.solicit(), func(frame []byte) (int, offer, bool) { return r.readAnswer(frame, advertiseKind) }
+	if !r.six {
+		ask, read = r.discover(t), r.readOffer
 	}
-	r.until(t, ask(), func(frame []byte) bool {
+	r.until(t, ask, func(frame []byte) bool {
 		if host, o, ok := read(frame); ok {
 			got[host] = o
 		}
@@ -211,42 +212,26 @@ func (r bootRequest) until(t *testing.T, question []byte, answered func(frame []
 	}
 }
 
-// discover is a DHCPDISCOVER with the client's architecture (RFC 4578).
-func (r bootRequest) discover() []byte {
-	bootp := make([]byte, 236, 300)
-	bootp[0], bootp[1], bootp[2], bootp[10] = 1, 1, 6, 0x80
-	copy(bootp[4:], r.mac[2:])
-	copy(bootp[28:], r.mac)
-	bootp = append(bootp, "\x63\x82\x53\x63\x35\x01\x01\x37\x02\x42\x43"...) // DISCOVER; server and file are asked for
-	bootp = append(bootp, 93, 2, 0, r.arch)
+// discover is a DHCPDISCOVER with the client's architecture (RFC 4578), which asks for server and file.
+func (r bootRequest) discover(t *testing.T) []byte {
+	t.Helper()
+	m := bootp(t, r.mac, nil, dhcpv4.MessageTypeDiscover, nil)
+	m.UpdateOption(dhcpv4.OptParameterRequestList(dhcpv4.OptionTFTPServerName, dhcpv4.OptionBootfileName))
+	m.UpdateOption(dhcpv4.OptClientArch(iana.Arch(r.arch)))
 	if r.ipxe {
-		bootp = append(bootp, 175, 3, 0xb0, 1, 1)
+		m.UpdateOption(dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(175), []byte{0xb0, 1, 1}))
 	}
-	bootp = append(bootp, 0xff)
-	return append(ethernet(r.mac, unix.ETH_P_IP),
-		datagram(68, net.IPv4zero, net.IPv4bcast, append(bootp, make([]byte, 300-len(bootp))...))...)
+	return append(ethernet(r.mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, m.ToBytes())...)
 }
 
 func (r bootRequest) readOffer(frame []byte) (host int, o offer, ok bool) {
-	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP ||
-		!bytes.Equal(frame[atChaddr:atChaddr+6], r.mac) || frame[atBOOTP] != 2 {
+	m := answer4(frame)
+	if m == nil || !bytes.Equal(m.ClientHWAddr, r.mac) {
 		return 0, o, false
 	}
-	o.address, _ = netip.AddrFromSlice(frame[atBOOTP+16 : atBOOTP+20])
-	for options := frame[atOptions:]; len(options) > 1 && options[0] != 0xff; {
-		end := 2 + int(options[1])
-		if end > len(options) {
-			break
-		}
-		switch options[0] {
-		case optionServer4:
-			o.server = bytes.Clone(options[2:end])
-		case 67:
-			o.file = string(bytes.TrimRight(options[2:end], "\x00"))
-		}
-		options = options[end:]
-	}
-	return int(frame[atBOOTP+23]), o, true // siaddr: where the file is
+	o.address, _ = netip.AddrFromSlice(m.YourIPAddr.To4())
+	o.server, o.file = m.ServerIdentifier().To4(), m.BootFileNameOption()
+	return int(m.ServerIPAddr.To4()[3]), o, true // where the file is
 }
 
 // solicit is a DHCPv6 SOLICIT.
@@ -303,19 +288,6 @@ func (r bootRequest) readAnswer(frame []byte, kind byte) (host int, o offer, ok 
 		}
 	}
 	return int(frame[11]), o, true
-}
-
-// options6 walks the options of a DHCPv6 message.
-func options6(rest []byte) func(func(int, []byte) bool) {
-	return func(yield func(int, []byte) bool) {
-		for len(rest) >= 4 {
-			end := 4 + int(binary.BigEndian.Uint16(rest[2:]))
-			if end > len(rest) || !yield(int(binary.BigEndian.Uint16(rest)), rest[4:end]) {
-				return
-			}
-			rest = rest[end:]
-		}
-	}
 }
 
 // advertiseSelf tells everybody where this machine is (RFC 4861). One that is

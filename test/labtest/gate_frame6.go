@@ -86,17 +86,25 @@ func (s solicit) answer(frame []byte) (n, bits, host int, ok bool) {
 	return int(xid & (1<<timeBits - 1)), timeBits, int(frame[11]), true
 }
 
+// options6 walks the options of a DHCPv6 message.
+func options6(rest []byte) func(func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for len(rest) >= 4 {
+			end := 4 + int(binary.BigEndian.Uint16(rest[2:]))
+			if end > len(rest) || !yield(int(binary.BigEndian.Uint16(rest)), rest[4:end]) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
+}
+
 // client6 is the machine that a DHCPv6 message is about.
 func client6(message []byte) []byte {
-	for options := message[4:]; len(options) >= 4; {
-		end := 4 + int(binary.BigEndian.Uint16(options[2:]))
-		if end > len(options) {
-			break
+	for code, value := range options6(message[4:]) {
+		if code == optionClient {
+			return value
 		}
-		if binary.BigEndian.Uint16(options) == optionClient {
-			return options[4:end]
-		}
-		options = options[end:]
 	}
 	return nil
 }
@@ -137,16 +145,8 @@ func (w whoIs) answer(frame []byte) (n, bits, host int, ok bool) {
 // frame6 puts a body into a frame for a group; its checksum, still zero, is at
 // a place in it.
 func frame6(mac net.HardwareAddr, from, to netip.Addr, protocol byte, sum int, body []byte) []byte {
-	length := binary.BigEndian.AppendUint16(nil, uint16(len(body)))
-	addresses := append(from.AsSlice(), to.AsSlice()...)
-	pseudo := append(append(bytes.Clone(addresses), 0, 0), length...)
-	pseudo = append(append(pseudo, 0, 0, 0, protocol), body...)
-	binary.BigEndian.PutUint16(body[sum:], rawsocket.Checksum(pseudo))
-
 	group := to.As16()
 	frame := append(append([]byte{0x33, 0x33}, group[12:]...), mac...) // RFC 2464 section 7
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IPV6)
-	frame = append(append(frame, 0x60, 0, 0, 0), length...)
-	frame = append(frame, protocol, 255) // no router forwards what neighbours say
-	return append(append(frame, addresses...), body...)
+	return append(frame, rawsocket.Packet(from, to, protocol, 255, sum, body)...) // no router forwards what neighbours say
 }

@@ -12,17 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/test/testenv"
-)
-
-// Options of DHCP over IPv4 that hold in one subnet alone, or are told with the boot
-// file.
-const (
-	optionMask, optionRouter, optionDNS, optionMTU, optionBroadcast = 1, 3, 6, 26, 28
-	optionVendor, optionFile                                        = 60, 67
 )
 
 // TestEachSubnetIsToldItsOwn lets machines in the host's own subnet, and behind a relay
@@ -56,13 +50,13 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	testenv.Must(t, err)
 	defer wire.Close()
 	b := newBatch(t, wire, nil, 1)
-	var direct *answer4
+	var direct *dhcpv4.DHCPv4
 	for round := 0; direct == nil; round++ { // dnsmasq may not be up yet
 		if round == batchRounds {
 			t.Fatal("the machine in the host's own subnet gets no offer")
 		}
-		b.send(b.macs[0], nil, kindDiscover, nil)
-		direct = b.answers(kindOffer)[string(b.macs[0])]
+		b.send(b.macs[0], nil, dhcpv4.MessageTypeDiscover, nil)
+		direct = b.answers(dhcpv4.MessageTypeOffer)[string(b.macs[0])]
 	}
 	toldOfSubnet(t, "own subnet", direct, netip.PrefixFrom(own, 24), "", own)
 	toldOfSubnet(t, "behind the relay", client.askAsRelay(t, relay, own), netip.MustParsePrefix(relay+"/24"), relay, own)
@@ -103,7 +97,7 @@ func relayedRange(t *testing.T) string {
 
 // askAsRelay passes on a machine's DISCOVER from an address of the host, as the relay of
 // that subnet does, and returns the offer.
-func (h *Host) askAsRelay(t *testing.T, relay string, server netip.Addr) *answer4 {
+func (h *Host) askAsRelay(t *testing.T, relay string, server netip.Addr) *dhcpv4.DHCPv4 {
 	t.Helper()
 	var conn net.PacketConn
 	testenv.Must(t, h.enter(func() (err error) {
@@ -112,9 +106,9 @@ func (h *Host) askAsRelay(t *testing.T, relay string, server netip.Addr) *answer
 	}))
 	defer conn.Close()
 	mac := net.HardwareAddr{0x52, 0x54, 0, 0x52, 1, 1}
-	ask := bootp(mac, nil, kindDiscover, nil)
-	copy(ask[24:], net.ParseIP(relay).To4())
-	if _, err := conn.WriteTo(ask, net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, 67))); err != nil {
+	ask := bootp(t, mac, nil, dhcpv4.MessageTypeDiscover, nil)
+	ask.GatewayIPAddr = net.ParseIP(relay)
+	if _, err := conn.WriteTo(ask.ToBytes(), net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, 67))); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Must(t, conn.SetReadDeadline(time.Now().Add(offerLimit)))
@@ -123,31 +117,32 @@ func (h *Host) askAsRelay(t *testing.T, relay string, server netip.Addr) *answer
 	if err != nil {
 		t.Fatalf("the machine behind the relay gets no offer: %v", err)
 	}
-	o, ok := readBOOTP(b[:n], kindOffer)
-	if !ok {
-		t.Fatalf("the machine behind the relay gets %x", b[:n])
+	o, err := dhcpv4.FromBytes(b[:n])
+	if err != nil || o.MessageType() != dhcpv4.MessageTypeOffer {
+		t.Fatalf("the machine behind the relay gets %x (%v)", b[:n], err)
 	}
 	return o
 }
 
 // toldOfSubnet checks each option of an offer that a subnet decides.
-func toldOfSubnet(t *testing.T, where string, o *answer4, subnet netip.Prefix, router string, server netip.Addr) {
+func toldOfSubnet(t *testing.T, where string, o *dhcpv4.DHCPv4, subnet netip.Prefix, router string, server netip.Addr) {
 	t.Helper()
-	if !subnet.Contains(o.address) {
-		t.Errorf("%s: offered %v, want one of %v", where, o.address, subnet)
+	address, _ := netip.AddrFromSlice(o.YourIPAddr.To4())
+	if !subnet.Contains(address) {
+		t.Errorf("%s: offered %v, want one of %v", where, address, subnet)
 	}
-	broadcast := pxeAddress(o.address, 255)
-	for option, want := range map[byte]string{
-		optionMask: "ffffff00", optionRouter: fmt.Sprintf("%x", []byte(net.ParseIP(router).To4())),
-		optionBroadcast: fmt.Sprintf("%x", broadcast.AsSlice()),
-		optionDNS:       "", optionMTU: "", optionVendor: "", optionServer4: fmt.Sprintf("%x", server.AsSlice()),
-		optionFile: "", // the machine does not say what it is
+	for option, want := range map[dhcpv4.OptionCode]string{
+		dhcpv4.OptionSubnetMask: "ffffff00", dhcpv4.OptionRouter: fmt.Sprintf("%x", []byte(net.ParseIP(router).To4())),
+		dhcpv4.OptionBroadcastAddress: fmt.Sprintf("%x", pxeAddress(address, 255).AsSlice()),
+		dhcpv4.OptionDomainNameServer: "", dhcpv4.OptionInterfaceMTU: "", dhcpv4.OptionClassIdentifier: "",
+		dhcpv4.OptionServerIdentifier: fmt.Sprintf("%x", server.AsSlice()),
+		dhcpv4.OptionBootfileName:     "", // the machine does not say what it is
 	} {
-		if got := fmt.Sprintf("%x", o.options[option]); got != want {
-			t.Errorf("%s: option %d is %q, want %q", where, option, got, want)
+		if got := fmt.Sprintf("%x", o.Options.Get(option)); got != want {
+			t.Errorf("%s: option %v is %q, want %q", where, option, got, want)
 		}
 	}
-	if o.next != server {
-		t.Errorf("%s: the next server is %v, want %v", where, o.next, server)
+	if !o.ServerIPAddr.Equal(server.AsSlice()) {
+		t.Errorf("%s: the next server is %v, want %v", where, o.ServerIPAddr, server)
 	}
 }

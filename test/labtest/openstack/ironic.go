@@ -54,17 +54,12 @@ func (i *Ironic) For(t testing.TB) *Ironic {
 	return &same
 }
 
-// config is the least that makes Ironic run alone. Every interface that the
-// hardware type fake-hardware defaults to must be named, or the conductor
-// registers no driver at all.
-func (i *Ironic) config() string {
-	host, port, err := net.SplitHostPort(i.Addr)
-	testenv.Must(i.t, err)
-	text := `[DEFAULT]
+// ironicConf is the least that makes an Ironic run alone: OWN are lines of the section DEFAULT of one
+// version, SECTIONS are sections of it. Every interface that the hardware type fake-hardware
+// defaults to must be named, or the conductor registers no driver at all.
+const ironicConf = `[DEFAULT]
+OWN
 auth_strategy = noauth
-rpc_transport = none
-host = labtest
-my_ip = 127.0.0.1
 state_path = DIR
 tempdir = DIR
 log_file = DIR/ironic.log
@@ -74,8 +69,6 @@ enabled_bios_interfaces = no-bios
 enabled_boot_interfaces = fake
 enabled_console_interfaces = no-console
 enabled_deploy_interfaces = fake
-enabled_inspect_interfaces = no-inspect,inspector
-default_inspect_interface = no-inspect
 enabled_management_interfaces = fake
 enabled_network_interfaces = noop
 enabled_power_interfaces = fake
@@ -83,21 +76,13 @@ enabled_raid_interfaces = no-raid
 enabled_rescue_interfaces = no-rescue
 enabled_storage_interfaces = noop
 enabled_vendor_interfaces = no-vendor
-[api]
-host_ip = HOST
-port = PORT
-api_workers = 1
-max_limit = PAGE
 [conductor]
 workers_pool_size = 60
 sync_power_state_interval = 0
 automated_clean = False
 [database]
 connection = sqlite:///DIR/ironic.sqlite
-[inspector]
-auth_type = none
-endpoint_override = http://INSPECTOR
-status_check_period = 1
+SECTIONS
 [service_catalog]
 auth_type = none
 endpoint_override = http://HOST:PORT
@@ -107,9 +92,33 @@ dhcp_provider = none
 lock_path = DIR
 [oslo_policy]
 policy_dirs = DIR/policy
+[api]
+host_ip = HOST
+port = PORT
+api_workers = 1
 `
-	return strings.NewReplacer("DIR", i.dir, "HOST", host, "PORT", port, "PAGE", fmt.Sprint(i.PageSize),
-		"INSPECTOR", i.Inspector.Door("Ironic", "127.0.0.1:0")).Replace(text)
+
+// configured is ironicConf of an API at host:port, with lines and sections of one version, in which
+// words stand for others.
+func (i nodes) configured(addr, dir, own, sections string, words ...string) string {
+	i.test.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	testenv.Must(i.test, err)
+	text := strings.NewReplacer("OWN", own, "SECTIONS", sections).Replace(ironicConf)
+	return strings.NewReplacer(append(words, "DIR", dir, "HOST", host, "PORT", port)...).Replace(text)
+}
+
+// config is that of this Ironic.
+func (i *Ironic) config() string {
+	door := i.Inspector.Door("Ironic", "127.0.0.1:0")
+	return i.configured(i.Addr, i.dir, `rpc_transport = none
+host = labtest
+my_ip = 127.0.0.1
+enabled_inspect_interfaces = no-inspect,inspector
+default_inspect_interface = no-inspect`, `[inspector]
+auth_type = none
+endpoint_override = http://INSPECTOR
+status_check_period = 1`, "INSPECTOR", door) + fmt.Sprintln("max_limit =", i.PageSize)
 }
 
 // Start runs the process and waits until nodes can be managed.

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,8 +64,8 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 	}
 	dir, err := os.MkdirTemp(root, "trivet-")
 	testenv.Must(t, err)
-	i := &Ironic39{nodes: nodes{t, ironic39Version, testenv.FreePort(t)}, root: root, dir: "/" + filepath.Base(dir), runs: &runs{},
-		rpc: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
+	i := &Ironic39{nodes: nodes{t, ironic39Version, testenv.FreePort(t)}, root: root,
+		dir: "/" + filepath.Base(dir), runs: &runs{}, rpc: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
 	t.Cleanup(i.close)
 	testenv.Must(t, os.Mkdir(filepath.Join(dir, "policy"), 0o755)) // every file in it is read as a policy
 	i.write("ironic.conf", i.config(i.Addr, extra))
@@ -97,76 +96,28 @@ func (i *Ironic39) write(name, text string) {
 
 // config is that of an API at host:port.
 func (i *Ironic39) config(api, extra string) string {
-	part := func(addr string) (host, port string) {
-		host, port, err := net.SplitHostPort(addr)
-		testenv.Must(i.test, err)
-		return host, port
-	}
-	host, port := part(api)
-	_, rpc := part(i.rpc)
-	return strings.NewReplacer("DIR", i.dir, "HOST", host, "APIPORT", port, "RPCPORT", rpc).Replace(ironic39Conf) + extra
-}
-
-// ironic39Conf is the least that makes it run. Every interface that fake-hardware defaults to must
-// be named, or the conductor registers no driver at all.
-const ironic39Conf = `[DEFAULT]
-auth_strategy = noauth
-rpc_transport = json-rpc
+	_, rpc, err := net.SplitHostPort(i.rpc)
+	testenv.Must(i.test, err)
+	return i.configured(api, i.dir, `rpc_transport = json-rpc
 host = HOST
 my_ip = HOST
-state_path = DIR
-tempdir = DIR
-log_file = DIR/ironic.log
-use_stderr = False
-enabled_hardware_types = fake-hardware
-enabled_bios_interfaces = no-bios
-enabled_boot_interfaces = fake
-enabled_console_interfaces = no-console
-enabled_deploy_interfaces = fake
 enabled_inspect_interfaces = agent,no-inspect
-default_inspect_interface = agent
-enabled_management_interfaces = fake
-enabled_network_interfaces = noop
-enabled_power_interfaces = fake
-enabled_raid_interfaces = no-raid
-enabled_rescue_interfaces = no-rescue
-enabled_storage_interfaces = noop
-enabled_vendor_interfaces = no-vendor
-[conductor]
-workers_pool_size = 40
-sync_power_state_interval = 0
-automated_clean = False
-[database]
-connection = sqlite:///DIR/ironic.sqlite
-[json_rpc]
+default_inspect_interface = agent`, `[json_rpc]
 auth_strategy = noauth
 host_ip = HOST
-port = RPCPORT
+port = RPC
 [inspector]
 require_managed_boot = False
 [auto_discovery]
 enabled = True
 driver = fake-hardware
-[service_catalog]
-auth_type = none
-endpoint_override = http://HOST:APIPORT
-[dhcp]
-dhcp_provider = none
 [deploy]
 http_root = DIR
 http_url = http://HOST:9/
 [pxe]
 tftp_root = DIR
-tftp_master_path = DIR
-[oslo_concurrency]
-lock_path = DIR
-[oslo_policy]
-policy_dirs = DIR/policy
-[api]
-host_ip = HOST
-port = APIPORT
-api_workers = 1
-`
+tftp_master_path = DIR`, "RPC", rpc) + extra
+}
 
 // command runs a program of the tree, in namespaces of its own: nothing stays mounted, and all
 // that it starts dies with it.
