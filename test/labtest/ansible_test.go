@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -126,6 +124,7 @@ type playbooks struct {
 	lab    *Packaged
 	dir    string
 	ironic string // its address, as the hosts reach it
+	hash   string // of the API's password, the same in each run
 }
 
 // played is what a run of a playbook said.
@@ -137,7 +136,8 @@ type played struct {
 
 func newPlaybooks(t testing.TB, p *Packaged) *playbooks {
 	t.Helper()
-	a := &playbooks{t: t, lab: p, dir: t.TempDir(), ironic: p.Tap.Door("hosts", p.net.Gateway+":0")}
+	a := &playbooks{t: t, lab: p, dir: t.TempDir(), ironic: p.Tap.Door("hosts", p.net.Gateway+":0"),
+		hash: hashed(t, ansibleUser)}
 	a.write("ssh", 0o755, `#!/bin/sh
 # Stands in for ssh: the last two words are the host and the command.
 while [ $# -gt 2 ]; do shift; done
@@ -160,18 +160,12 @@ func (a *playbooks) write(name string, mode os.FileMode, text string) string {
 // inventory writes one for a package.
 func (a *playbooks) inventory(deb string) string {
 	a.t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(ansibleUser), bcrypt.MinCost)
-	testenv.Must(a.t, err)
-	if known, err := os.ReadFile(filepath.Join(a.dir, "hash")); err == nil {
-		hash = known // the same in each run: bcrypt makes another each time
-	}
-	a.write("hash", 0o600, string(hash))
 	hosts := ""
 	for i, h := range a.lab.hosts {
 		hosts += fmt.Sprintf("    %s: {ansible_host: %s, trivet_address: \"%s:7350\"}\n", h.name, h.name, a.lab.net.site(i+1))
 	}
 	return a.write("inventory.yml", 0o600,
-		strings.NewReplacer("HOSTS", hosts, "DEB", deb, "HASH", string(hash), "SECRET", ansibleSecret, "PXE", string(PXE),
+		strings.NewReplacer("HOSTS", hosts, "DEB", deb, "HASH", a.hash, "SECRET", ansibleSecret, "PXE", string(PXE),
 			"SITE", string(Site),
 			"IRONIC", a.ironic, "FLOATING", a.lab.floating, "SSH", filepath.Join(a.dir, "ssh")).Replace(`
 trivet:

@@ -292,19 +292,16 @@ func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	l := New(t)
 	a := l.Found("a")
-	found, err := filepath.Glob(filepath.Join(a.Dir, "peer", "raft", "snapshots", "*", "state.bin"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("snapshots: %v %v", found, err)
-	}
+	snapshot := theOnly(t, filepath.Join(a.Dir, "peer", "raft", "snapshots", "*", "state.bin"))
 	var whole []byte
-	damage(t, a, found[0], func(text []byte) []byte {
+	damage(t, a, snapshot, func(text []byte) []byte {
 		whole = bytes.Clone(text)
 		text[len(text)/2] ^= 1
 		return text
 	})
 	a.expect(t, 1, "damaged", "serve", a.Flags())
 	a.expect(t, 1, "damaged", "recover", "--dry-run", a.Flags())
-	testenv.Must(t, os.WriteFile(found[0], whole, 0o600))
+	testenv.Must(t, os.WriteFile(snapshot, whole, 0o600))
 	a.Start() // nothing was made worse
 	l.WaitLeader()
 

@@ -111,14 +111,13 @@ func (r *reading) ask(front string) {
 // pass waits until so many more requests were made.
 func (r *reading) pass(t *testing.T, more int) {
 	t.Helper()
-	made := func() int { r.mu.Lock(); defer r.mu.Unlock(); return r.count }
-	until := made() + more
-	eventually(t, electLimit, "requests go on", func() error {
-		if n := made(); n < until {
-			return fmt.Errorf("%d of %d", n, until)
-		}
-		return nil
-	})
+	made := func() int64 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return int64(r.count)
+	}
+	until := made() + int64(more)
+	eventually(t, electLimit, "requests go on", func() error { return atLeast(made(), until) })
 }
 
 // wantJSON wants each line that a peer logged to be an object with a time, a level

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -152,10 +151,7 @@ func twice(a, b *Peer, m openstack.Machine) error {
 func TestStartedIsKnown(t *testing.T) {
 	t.Parallel()
 	const nodes, width = 500, 8
-	rounds := 4
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
-		rounds = 20
-	}
+	rounds := longer(4, 20)
 	sim := newSimulated(t, nodes)
 	s := New(t).Introspecting(sim.addr)
 	s.Trio()

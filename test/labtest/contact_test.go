@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +22,7 @@ const contactGoal = 2 * time.Second
 // on each survivor how long its status takes to name it, and after its return how
 // long until it counts as live again. TRIVET_E2E_LONG makes 30 trials of each.
 func TestContact(t *testing.T) {
-	trials := 3
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
-		trials = 30
-	}
+	trials := longer(3, 30)
 	l := NewHosts(t)
 	l.Trio("h1", "h2", "h3")
 	for _, how := range []struct {

@@ -50,13 +50,6 @@ func (l *Lab) cold() *Peer {
 	return l.WaitLeader()
 }
 
-func atLeast(got, want int64) error {
-	if got < want {
-		return fmt.Errorf("%d of %d so far", got, want)
-	}
-	return nil
-}
-
 // TestLeaderKilled kills the leader under load, again and again.
 func TestLeaderKilled(t *testing.T) { eachLogStore(t, leadersKilled) }
 

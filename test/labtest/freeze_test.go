@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +93,7 @@ func TestDiskHangs(t *testing.T) {
 // the code that makes the service manager start it again.
 func TestDiskHangsLong(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("TRIVET_E2E_LONG") == "" {
+	if !longDays() {
 		t.Skip("it takes more than a minute: TRIVET_E2E_LONG=1")
 	}
 	l, p, load, began := diskHangs(t)

@@ -64,19 +64,14 @@ func measured(t *testing.T) (f figures, trials int) {
 	if path == "" {
 		t.Skipf("it measures: %s names no file", figuresEnv)
 	}
-	trials, err := strconv.Atoi(os.Getenv(trialsEnv))
-	if err != nil || trials < 1 {
-		t.Fatalf("%s: %q is no number of trials", trialsEnv, os.Getenv(trialsEnv))
+	trials = numberOf(t, trialsEnv, 0)
+	if trials == 0 {
+		t.Fatalf("%s names no number of trials", trialsEnv)
 	}
 	f = make(figures)
 	t.Cleanup(func() {
 		text, err := json.Marshal(f)
-		if err == nil {
-			err = os.WriteFile(path, text, 0o600)
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Must(t, errors.Join(err, os.WriteFile(path, text, 0o600)))
 	})
 	return f, trials
 }

@@ -39,7 +39,7 @@ func TestGateOnMoreDays(t *testing.T) {
 			g := gateKind{machines: 3, env: []string{"TRIVET_FIREWALL_SYNC_PERIOD=" + syncPeriod.String()}}.build(t, driver)
 			g.Introspect(g.machines[:1])
 			g.allowed = g.boot(t, g.machines[0])
-			long := os.Getenv("TRIVET_E2E_LONG") != ""
+			long := longDays()
 			if driver == "nftables" || long { // what no driver has a part in
 				g.forsaken()
 				g.frozen()
@@ -69,10 +69,7 @@ func (g *gateLab) forsaken() {
 	g.t.Helper()
 	leader := g.settled()
 	follower := g.Followers()[0]
-	away := 22 * time.Second
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
-		away = time.Minute
-	}
+	away := longer(22 * time.Second, time.Minute)
 	fault := g.Tap.Inject(wiretap.Fault{Cut: wiretap.Request})
 	began := time.Now()
 	follower.Kill9()

@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,7 +28,7 @@ func TestStoppedBetweenProofAndWrite(t *testing.T) {
 			g := gateKind{machines: 3, furnish: func(p *Peer) { p.Binary = s.Binary }}.build(t, driver)
 			g.Introspect(g.machines[:1])
 			g.allowed = g.discover(t, g.machines[0])
-			long := os.Getenv("TRIVET_E2E_LONG") != ""
+			long := longDays()
 			for _, place := range []string{afterProof, beforeSwap, beforePut, beforeShow} {
 				if long {
 					g.stopped(s, place, "")

@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func gate(t *testing.T, driver string) {
 // time does not matter.
 func (g *gateLab) handOvers(kills, stops, terms int) {
 	g.t.Helper()
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
+	if longDays() {
 		kills, stops, terms = 20, 20, 20
 	}
 	for range kills {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -77,7 +78,7 @@ type goldenLab struct {
 // who may use the API.
 func newGoldenLab(s *SiteLab) *goldenLab {
 	g := &goldenLab{SiteLab: s, doors: make(map[*Peer]string)}
-	g.users = g.file("htpasswd", goldenUser+":"+hashed(s, goldenPassword)+"\n")
+	g.users = g.file("htpasswd", goldenUser+":"+hashed(s.t, goldenPassword)+"\n")
 	s.furnish = func(p *Peer) {
 		g.doors[p] = s.Tap.Door(p.Name, "127.0.0.1:0")
 		p.Config = filepath.Join(s.dir, p.Name+".yaml")
@@ -87,10 +88,10 @@ func newGoldenLab(s *SiteLab) *goldenLab {
 	return g
 }
 
-func hashed(s *SiteLab, password string) string {
-	s.t.Helper()
+func hashed(t testing.TB, password string) string {
+	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	testenv.Must(s.t, err)
+	testenv.Must(t, err)
 	return string(hash)
 }
 

@@ -176,10 +176,7 @@ func (s *haSite) stream(prefix string, n int, pause time.Duration) *stream {
 func (s *haSite) reached(st *stream, n int) {
 	s.t.Helper()
 	s.Eventually(10*kubelab.Limit, fmt.Sprintf("%d creations", n), func() error {
-		if tried := st.created.Load() + st.refused.Load() + st.unchanged.Load(); tried < int64(n) {
-			return fmt.Errorf("%d were tried", tried)
-		}
-		return nil
+		return atLeast(st.created.Load()+st.refused.Load()+st.unchanged.Load(), int64(n))
 	})
 }
 

@@ -80,10 +80,7 @@ func TestHAConfig(t *testing.T) {
 	t.Run("tables", func(t *testing.T) { s.tables(t) })
 	zones := s.zonesOf(t)
 	k.Apply(strings.ReplaceAll(haForeign, "NAMESPACE", haNamespace))
-	n := 60
-	if longDays() {
-		n = 1000
-	}
+	n := longer(60, 1000)
 	s.killedDuring(t, "endpoints", n)
 	var now atomic.Value // address of the leader's webhook
 	now.Store("")

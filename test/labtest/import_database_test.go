@@ -302,12 +302,8 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 	cmd := p.importer("load", s.exported(), "-o", "json")
 	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
 	run.Process = program.Run(s.t, cmd, syscall.SIGKILL)
-	s.Eventually(endLimit, fmt.Sprint(least, " copies are there"), func() error {
-		if n := s.counts(p); n < least {
-			return fmt.Errorf("there are %d", n)
-		}
-		return nil
-	})
+	s.Eventually(endLimit, fmt.Sprint(least, " copies are there"),
+		func() error { return atLeast(int64(s.counts(p)), int64(least)) })
 	if !run.Running() {
 		s.t.Fatalf("the import ended with %d before anybody could be killed: %s", run.Code, &run.errw)
 	}

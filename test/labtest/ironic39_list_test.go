@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,13 +21,7 @@ import (
 // off from the others and stopped: TRIVET_E2E_KILLS of them, every other time two at once. The
 // document of a machine is the same in each round, within a minute. Each inspection gets it, once.
 func TestIronic39Lists(t *testing.T) {
-	faults := 12
-	if text := os.Getenv("TRIVET_E2E_KILLS"); text != "" {
-		var err error
-		if faults, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("TRIVET_E2E_KILLS: %v", err)
-		}
-	}
+	faults := numberOf(t, "TRIVET_E2E_KILLS", 12)
 	s := newSite39(t, openstack.StartIronic39(t, ""), nil)
 	rng := rand.New(rand.NewPCG(55, 2))
 	machines := s.inspect(0, 6)

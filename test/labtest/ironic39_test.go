@@ -76,18 +76,6 @@ func (s *site39) anyPeer(n int) string {
 	return running[n%len(running)].url()
 }
 
-// follower is a peer that does not lead.
-func (s *site39) follower() *Peer {
-	leader := s.WaitLeader()
-	for _, p := range s.Running() {
-		if p != leader {
-			return p
-		}
-	}
-	s.t.Fatal("no peer follows")
-	return nil
-}
-
 // relays are the documents of a machine, as a peer knows them.
 func (l *Lab) relays(node string) (of []admin.Relay, err error) {
 	var all []admin.Relay
@@ -168,7 +156,7 @@ func (s *site39) enrols() {
 	stranger := openstack.MachineNumber(900)
 	var told []string
 	for range 2 {
-		p, err := s.Ironic.Agent(s.follower().url(), stranger.Inventory(), stepLimit)
+		p, err := s.Ironic.Agent(s.Followers()[0].url(), stranger.Inventory(), stepLimit)
 		if err != nil || p.Node() == "" {
 			s.t.Fatalf("the agent of an unknown machine has %+v (%v)", p, err)
 		}
@@ -189,7 +177,7 @@ func (s *site39) enrols() {
 
 func (s *site39) killedBefore() {
 	machines := s.inspect(10, 1)
-	follower, dead := s.follower(), s.WaitLeader()
+	follower, dead := s.Followers()[0], s.WaitLeader()
 	dead.Kill9()
 	s.Ironic.Agents(machines, func(int) string { return follower.url() })
 	s.inspected(machines, 1)
@@ -208,7 +196,7 @@ func (s *site39) revive(dead *Peer) {
 func (s *site39) killedHolding() {
 	machines := s.inspect(20, 1)
 	held := s.Tap.Inject(wiretap.Fault{Method: "POST", Path: continuePath, Body: machines[0].MAC, Hold: true})
-	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
+	s.Ironic.Agents(machines, func(int) string { return s.Followers()[0].url() })
 	s.Eventually(stepLimit, "the leader's attempt is on its way", func() error {
 		if held.Held() == 0 {
 			return errors.New("no call is held")
@@ -235,7 +223,7 @@ func (s *site39) killedBetween() {
 	machines := s.inspect(30, 1)
 	busy := s.Tap.Inject(wiretap.Fault{Method: "POST", Path: continuePath, Body: machines[0].MAC, Status: 400,
 		Answer: `{"error_message": "{\"faultstring\": \"No valid host was found. Reason: no conductor\"}"}`})
-	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
+	s.Ironic.Agents(machines, func(int) string { return s.Followers()[0].url() })
 	s.Eventually(stepLimit, "two attempts have failed", func() error {
 		if busy.Met() < 2 {
 			return fmt.Errorf("%d attempts", busy.Met())
@@ -268,7 +256,7 @@ func (s *site39) killedAfter() {
 		})
 	})
 	defer s.Tap.Watch(nil)
-	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
+	s.Ironic.Agents(machines, func(int) string { return s.Followers()[0].url() })
 	dead, err := testwait.Take(stepLimit, killed, "the leader is killed when Ironic has the document")
 	testenv.Must(s.t, err)
 	s.inspected(machines, 1)
@@ -363,7 +351,7 @@ func TestIronic39ServesRamdisksElsewhere(t *testing.T) {
 	}
 	// Another document of the same machine is taken now; the same bytes within a minute are a repeat.
 	later := strings.Replace(string(machines[0].Inventory()), `{"inventory"`, `{"again":1,"inventory"`, 1)
-	p, err := ironic.Agent(s.follower().url(), []byte(later), stepLimit)
+	p, err := ironic.Agent(s.Followers()[0].url(), []byte(later), stepLimit)
 	if err != nil || p.Node() != machines[0].UUID {
 		t.Fatalf("the agent has %+v (%v)", p, err)
 	}

@@ -5,7 +5,6 @@ package labtest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +13,6 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
-
-// longDays reports whether there is time for everything.
-func longDays() bool { return os.Getenv("TRIVET_E2E_LONG") != "" }
 
 // TestKubeDays has three peers look after a real Kubernetes with five kube nodes
 // through its bad days. After each, no two machines ever ran the same pod or wrote

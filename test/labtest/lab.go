@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,41 @@ const (
 	growLimit  = 45 * time.Second
 	pollEvery  = 20 * time.Millisecond
 )
+
+// longDays reports whether there is time for everything.
+func longDays() bool { return os.Getenv("TRIVET_E2E_LONG") != "" }
+
+// longer is much if there is time for everything, and little if not.
+func longer[T any](little, much T) T {
+	if longDays() {
+		return much
+	}
+	return little
+}
+
+// numberOf is how often a test does something: as a variable says, or as usual.
+func numberOf(t testing.TB, variable string, usual int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s: %q is no number of times", variable, text)
+	}
+	return n
+}
+
+// theOnly is the one file that a pattern is for.
+func theOnly(t testing.TB, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s: want one file, and there are %q (%v)", pattern, found, err)
+	}
+	return found[0]
+}
 
 // Lab is the directories, ports and processes of one test. Its methods are for
 // the goroutine of the test.
@@ -173,6 +209,14 @@ func await[T any](t testing.TB, limit time.Duration, what string, read func() (T
 		return err
 	})
 	return got
+}
+
+// atLeast fails until there are as many as are wanted.
+func atLeast(got, want int64) error {
+	if got < want {
+		return fmt.Errorf("%d of %d so far", got, want)
+	}
+	return nil
 }
 
 // Running lists the peers whose process runs and is not stopped.

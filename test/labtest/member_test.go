@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -99,10 +98,7 @@ func TestLeaveRefused(t *testing.T) {
 // TestRejoin lets one host leave and join again many times.
 func TestRejoin(t *testing.T) {
 	t.Parallel()
-	times := 6
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
-		times = 20
-	}
+	times := longer(6, 20)
 	l := Three(t)
 	load := l.Write(2)
 	seen := make(map[string]bool)

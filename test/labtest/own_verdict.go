@@ -167,12 +167,7 @@ func (r *ownReport) print(t *testing.T) {
 		return
 	}
 	out, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(out, '\n'), 0o644)
-	}
-	if err != nil {
-		t.Error(err)
-	}
+	testenv.Must(t, errors.Join(err, os.WriteFile(path, append(out, '\n'), 0o644)))
 }
 
 // row reads what one asker saw since a strike. cont is when the old host was let

@@ -101,21 +101,13 @@ func packageOf(t *testing.T, tree string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the package: %v\n%s", err, out)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "trivet_*.deb"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("the package is not there: %q (%v)", found, err)
-	}
-	return found[0]
+	return theOnly(t, filepath.Join(dir, "trivet_*.deb"))
 }
 
 // importerOf is the package of trivet-import that was built with one of trivet.
 func importerOf(t *testing.T, deb string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(filepath.Dir(deb), "trivet-import_*.deb"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("the package of trivet-import is not there: %q (%v)", found, err)
-	}
-	return found[0]
+	return theOnly(t, filepath.Join(filepath.Dir(deb), "trivet-import_*.deb"))
 }
 
 // newer is the same package under a version that sorts after its own.

@@ -5,7 +5,6 @@ package labtest
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -32,11 +31,7 @@ func TestThreePackagedHosts(t *testing.T) {
 	p.serveDHCP()
 	p.introspect(ironic, machines[0])
 	checkInventory(t, ironic, machines)
-	hosts := p.hosts
-	if os.Getenv("TRIVET_E2E_LONG") == "" { // a minute, and three with all of them
-		hosts = []*packagedHost{p.leader()}
-	}
-	for _, h := range hosts {
+	for _, h := range longer([]*packagedHost{p.leader()}, p.hosts) { // a minute, and three with all of them
 		p.endures(h)
 	}
 	p.staysShut(p.hosts[0])
@@ -172,18 +167,14 @@ func (p *Packaged) staysShut(h *packagedHost) {
 	asks := func(n int) {
 		p.t.Helper()
 		from := time.Now()
-		eventually(p.t, electLimit, "some questions", func() error {
-			if got := len(offer.since(from)); got < n {
-				return fmt.Errorf("%d of %d", got, n)
-			}
-			return nil
-		})
+		eventually(p.t, electLimit, "some questions",
+			func() error { return atLeast(int64(len(offer.since(from))), int64(n)) })
 	}
 	asks(60)
 	never := func(what string) {
 		p.t.Helper()
 		all := offer.since(began)
-		if n := count(all, func(one asked) bool { return len(one.by) > 0 }); n > 0 {
+		if n := answered(all); n > 0 {
 			p.t.Errorf("%s: %d of %d times there was an offer", what, n, len(all))
 		}
 		p.t.Logf("%s: asked %d times", what, len(all))
@@ -205,12 +196,8 @@ func (p *Packaged) staysShut(h *packagedHost) {
 	}
 	h.Must("nft", "delete", "table", "inet", "trivet_pxe")
 	from := time.Now()
-	eventually(p.t, electLimit, "an offer without the filter: else nothing was tried", func() error {
-		if answered(offer.since(from)) == 0 {
-			return fmt.Errorf("none")
-		}
-		return nil
-	})
+	eventually(p.t, electLimit, "an offer without the filter: else nothing was tried",
+		func() error { return atLeast(int64(answered(offer.since(from))), 1) })
 	h.Must("systemctl", "unmask", "trivet.service")
 	h.Must("systemctl", "restart", "trivet-firewall.service")
 	h.Must("systemctl", "start", "trivet.service")

@@ -26,10 +26,7 @@ const quickPages = "install|migrate|operate|peers|pxe|api|failover|lease|metrics
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
-	usual := quickPages
-	if longDays() {
-		usual = "."
-	}
+	usual := longer(quickPages, ".")
 	only := regexp.MustCompile(cmp.Or(os.Getenv(pagesEnv), usual))
 	began := time.Now()
 	p := newPagesSite(t, buildPackage(t))

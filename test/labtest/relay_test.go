@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -26,10 +25,7 @@ import (
 func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 	t.Parallel()
 	const nodes = 50
-	down := 20 * time.Second
-	if os.Getenv("TRIVET_E2E_LONG") != "" {
-		down = time.Minute
-	}
+	down := longer(20 * time.Second, time.Minute)
 	ironic := newFragile(t)
 	l := New(t)
 	l.furnish = func(p *Peer) {

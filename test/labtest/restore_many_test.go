@@ -104,10 +104,7 @@ func inventoryOf(n int) []byte {
 // the others join again, and every machine of the backup is there on all three.
 func TestRestoreOfManyMachines(t *testing.T) {
 	t.Parallel()
-	machines, kills := restoredMachines, restoreKills
-	if longDays() {
-		machines, kills = restoredMachinesLong, restoreKillsLong
-	}
+	machines, kills := longer(restoredMachines, restoredMachinesLong), longer(restoreKills, restoreKillsLong)
 	l := Three(t)
 	leader := l.WaitLeader()
 	file := filepath.Join(l.dir, "large.snap")

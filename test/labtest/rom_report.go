@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // reportEnv names the file into which the figures of real ROMs go, as JSON.
@@ -69,12 +72,7 @@ func newReport(t *testing.T) *romReport {
 		}
 		text, err := json.MarshalIndent(map[string]any{"when": time.Now().UTC().Format(time.RFC3339), "boots": r.boots}, "",
 			" ")
-		if err == nil {
-			err = os.WriteFile(path, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Must(t, errors.Join(err, os.WriteFile(path, append(text, '\n'), 0o644)))
 	})
 	return r
 }

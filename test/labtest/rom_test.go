@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,14 +31,7 @@ const (
 // when.
 func TestROM(t *testing.T) {
 	needROMs(t)
-	boots := 10
-	if text := os.Getenv(bootsEnv); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			t.Fatalf("%s: %q is no number of boots", bootsEnv, text)
-		}
-		boots = n
-	}
+	boots := numberOf(t, bootsEnv, 10)
 	report := newReport(t)
 	t.Run("lists", func(t *testing.T) { romLists(t, report, boots) })
 	t.Run("script", func(t *testing.T) { romScript(t, report) })
