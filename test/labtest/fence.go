@@ -68,29 +68,17 @@ func startBMC(t testing.TB) *ipmiBMC {
 	testenv.Must(t, err)
 	fill := strings.NewReplacer("DIR", b.dir, "HOST", host, "PORT", port, "PASSWORD", bmcPassword)
 	program.Write(t, b.path("chassis"), fill.Replace(chassisScript))
-	b.write("lan.conf", fill.Replace(lanConfig))
-	b.write("bmc.emu",
+	testenv.PutFile(b.t, b.dir, "lan.conf", fill.Replace(lanConfig))
+	testenv.PutFile(b.t, b.dir, "bmc.emu",
 		"mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n")
-	b.write("power", "1\n")
-	b.write("password", bmcPassword+"\n")
+	testenv.PutFile(b.t, b.dir, "power", "1\n")
+	testenv.PutFile(b.t, b.dir, "password", bmcPassword+"\n")
 	t.Cleanup(b.stop)
 	b.start()
 	return b
 }
 
 func (b *ipmiBMC) path(name string) string { return filepath.Join(b.dir, name) }
-
-func (b *ipmiBMC) write(name, text string) {
-	b.t.Helper()
-	testenv.Must(b.t, os.WriteFile(b.path(name), []byte(text), 0o600))
-}
-
-func (b *ipmiBMC) read(name string) string {
-	b.t.Helper()
-	text, err := os.ReadFile(b.path(name))
-	testenv.Must(b.t, err)
-	return string(text)
-}
 
 func (b *ipmiBMC) start() {
 	b.t.Helper()

@@ -50,22 +50,22 @@ func TestFenceIPMI(t *testing.T) {
 	}
 	testenv.Must(t, d.On(t.Context(), m))
 	shouldBe(t, d, m, failover.PowerOn)
-	if got := b.read("commands"); got != "power 0\npower 1\n" {
+	if got := testenv.GetFile(t, b.dir, "commands"); got != "power 0\npower 1\n" {
 		t.Errorf("the chassis was told\n%s", got)
 	}
 
-	b.write("deaf", "")
+	testenv.PutFile(t, b.dir, "deaf", "")
 	if err := d.Off(t.Context(), m); err == nil || !strings.Contains(err.Error(), "Timed out waiting to power OFF") {
 		t.Errorf("a deaf BMC: %v", err)
 	}
 	shouldBe(t, d, m, failover.PowerOn)
 
-	b.write("password", "another-one\n")
+	testenv.PutFile(t, b.dir, "password", "another-one\n")
 	shouldBe(t, d, m, failover.PowerUnknown)
 	if _, err := d.Power(t.Context(), m); err == nil || strings.Contains(err.Error(), "another-one") {
 		t.Errorf("a wrong password: %v", err)
 	}
-	b.write("password", bmcPassword+"\n")
+	testenv.PutFile(t, b.dir, "password", bmcPassword+"\n")
 	b.stop()
 	shouldBe(t, d, m, failover.PowerUnknown)
 }

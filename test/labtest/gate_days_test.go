@@ -257,32 +257,26 @@ func (g *gateLab) powerless(driver string) {
 
 // TestVerdicts tries what the others rely on.
 func TestVerdicts(t *testing.T) {
-	at := func(by ...[]int) (all []asked) {
-		for n, hosts := range by {
-			all = append(all, asked{time.Unix(0, int64(n)*int64(askEvery)), hosts})
-		}
-		return all
-	}
 	one, two, three, none := []int{1}, []int{2}, []int{3}, []int(nil)
 	for name, c := range map[string]struct {
 		all  []asked
 		want handOver
 	}{
-		"clean":         {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
-		"no host":       {at(one, none, none), handOver{}},
-		"at once both":  {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
-		"old afterward": {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
-		"a third":       {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
-		"again":         {at(one, none, two, none, three, three), handOver{to: 2, gap: 2 * askEvery, again: 1}},
-		"the second, too": {at(one, none, two, none, three, two),
+		"clean":         {answersOf(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
+		"no host":       {answersOf(one, none, none), handOver{}},
+		"at once both":  {answersOf(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
+		"old afterward": {answersOf(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
+		"a third":       {answersOf(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
+		"again":         {answersOf(one, none, two, none, three, three), handOver{to: 2, gap: 2 * askEvery, again: 1}},
+		"the second, too": {answersOf(one, none, two, none, three, two),
 			handOver{to: 2, gap: 2 * askEvery, again: 1, overlap: 1, late: 3 * askEvery}},
-		"and back": {at(one, none, two, none, one), handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
+		"and back": {answersOf(one, none, two, none, one), handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
 	} {
 		if got := judge(c.all, 1); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	if got, want := story(at(one, one, none, []int{2, 3})), "0s [1], 100ms [], 150ms [2 3]"; got != want {
+	if got, want := story(answersOf(one, one, none, []int{2, 3})), "0s [1], 100ms [], 150ms [2 3]"; got != want {
 		t.Errorf("story: %s, want %s", got, want)
 	}
 }

@@ -81,6 +81,14 @@ func steady(all []asked, host int) int {
 // answered counts the times that anybody did.
 func answered(all []asked) int { return count(all, func(one asked) bool { return len(one.by) > 0 }) }
 
+// answersOf are questions that hosts answered.
+func answersOf(by ...[]int) (all []asked) {
+	for n, hosts := range by {
+		all = append(all, asked{time.Unix(0, int64(n)*int64(askEvery)), hosts})
+	}
+	return all
+}
+
 // lastBy returns the time that a host answered last.
 func lastBy(all []asked, host int) (at time.Time) {
 	for _, one := range all {

@@ -4,15 +4,13 @@ package labtest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -73,9 +72,8 @@ func newHASite(t testing.TB, network, settings string, clusters ...*kubelab.Clus
 		ownAddress(t, address)
 		_, port, _ := net.SplitHostPort(p.Cluster) // likewise
 		p.Cluster = net.JoinHostPort(address, port)
-		p.Config = filepath.Join(s.dir, p.Name+".yaml")
-		text := strings.NewReplacer(append([]string{"ADDRESS", address, "PORT", s.port}, words...)...).Replace(settings)
-		testenv.Must(t, os.WriteFile(p.Config, []byte(text), 0o600))
+		own := append([]string{"ADDRESS", address, "PORT", s.port}, words...)
+		p.configure(strings.NewReplacer(own...).Replace(settings))
 	}
 	s.Trio("alpha", "bravo", "charlie")
 	return s
@@ -180,81 +178,36 @@ func (s *haSite) reached(st *stream, n int) {
 	})
 }
 
-// leaderRelay is an address that leads to whoever leads, as the floating IP does: this
-// lab's peers share one network, in which it would be the address of all of them.
-// While nobody leads, connections wait, as they would for an answer to ARP.
-type leaderRelay struct {
-	ln     net.Listener
-	leader func() string // address of the leader's webhook, "" while there is none
-	// connections end with it: an API server keeps those that it does not need for a minute and a half
-	closed chan struct{}
-	conns  sync.WaitGroup
-}
-
-func newLeaderRelay(t testing.TB, leader func() string) *leaderRelay {
+// leadersWay is an address that leads to the webhook of whoever leads, as the floating IP does: this
+// lab's peers share one network, in which it would be the address of all of them. While nobody
+// leads, connections wait, as they would for an answer to ARP. When the leader is another all end:
+// an API server keeps those that it does not need for a minute and a half.
+func (s *haSite) leadersWay(t testing.TB) (address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testenv.Must(t, err)
-	f := &leaderRelay{ln: ln, leader: leader, closed: make(chan struct{})}
-	f.conns.Go(f.accept)
-	t.Cleanup(func() {
-		ln.Close()
-		close(f.closed)
-		f.conns.Wait()
-	})
-	return f
-}
-
-func (f *leaderRelay) accept() {
-	for {
-		conn, err := f.ln.Accept()
-		if errors.Is(err, net.ErrClosed) || err != nil {
-			return
-		}
-		f.conns.Go(func() { f.relay(conn) })
-	}
-}
-
-// relay passes on what comes, until the leader is another.
-func (f *leaderRelay) relay(conn net.Conn) {
-	defer conn.Close()
 	const arpTimeout = 3 * time.Second // as the kernel's, when ARP has no answer
-	var to string
-	err := testwait.Try(context.Background(), arpTimeout, "a leader", func() error {
-		if to = f.leader(); to == "" {
-			return errors.New("none is known")
-		}
-		return nil
+	var now atomic.Value               // address of the leader's webhook, "" while there is none
+	now.Store("")
+	way := wiretap.NewWay(t, func() string {
+		_ = testwait.Try(t.Context(), arpTimeout, "a leader", func() error { // without one the connection ends
+			if now.Load() == "" {
+				return errors.New("none is known")
+			}
+			return nil
+		})
+		return now.Load().(string)
 	})
-	if err != nil {
-		return
-	}
-	peer, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer peer.Close()
-	var both sync.WaitGroup
-	ended := make(chan struct{}, 2)
-	pass := func(a, b net.Conn) {
-		_, _ = io.Copy(a, b) // either end may go
-		ended <- struct{}{}
-	}
-	both.Go(func() { pass(conn, peer) })
-	both.Go(func() { pass(peer, conn) })
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for same := true; same; {
-		select {
-		case <-ended:
-			same = false
-		case <-f.closed:
-			same = false
-		case <-tick.C:
-			same = f.leader() == to
+	peers := slices.Clone(s.Peers)
+	repeated(t, 50*time.Millisecond, func() {
+		at := ""
+		for _, p := range peers {
+			if st, err := p.Status(); err == nil && st.Leader == p.Name {
+				host, _, _ := net.SplitHostPort(p.Cluster) // furnish made it
+				at = net.JoinHostPort(host, s.port)
+			}
 		}
-	}
-	conn.Close()
-	peer.Close()
-	both.Wait()
+		if now.Swap(at) != at {
+			way.Drop()
+		}
+	})
+	return way.Addr
 }

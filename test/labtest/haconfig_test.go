@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,12 +80,7 @@ func TestHAConfig(t *testing.T) {
 	k.Apply(strings.ReplaceAll(haForeign, "NAMESPACE", haNamespace))
 	n := longer(60, 1000)
 	s.killedDuring(t, "endpoints", n)
-	var now atomic.Value // address of the leader's webhook
-	now.Store("")
-	peers := slices.Clone(s.Peers)
-	defer repeated(t, 50*time.Millisecond, func() { s.follow(peers, &now) })()
-	address := newLeaderRelay(t, func() string { return now.Load().(string) })
-	host, port, err := net.SplitHostPort(address.ln.Addr().String())
+	host, port, err := net.SplitHostPort(s.leadersWay(t))
 	testenv.Must(t, err)
 	s.register("--via", "floating-ip", "--address", host, "--port", port)
 	s.killedDuring(t, "floating-ip", n)
@@ -134,18 +127,6 @@ func (s *haSite) kept(t *testing.T, zones string) {
 		!strings.Contains(text, "namespace haconfig-few: tolerance of zone needs 3 zones") {
 		t.Errorf("the leader warns of %s", text)
 	}
-}
-
-// follow notes where the leader's webhook is, as the kernel knows the floating IP.
-func (s *haSite) follow(peers []*Peer, now *atomic.Value) {
-	at := ""
-	for _, p := range peers {
-		if st, err := p.Status(); err == nil && st.Leader == p.Name {
-			host, _, _ := net.SplitHostPort(p.Cluster) // furnish made it
-			at = net.JoinHostPort(host, s.port)
-		}
-	}
-	now.Store(at)
 }
 
 // tables compares what kubectl creates.

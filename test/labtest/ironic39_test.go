@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -316,17 +315,10 @@ func TestIronic39ServesRamdisksElsewhere(t *testing.T) {
 	other := wiretap.New(t, ironic.Ramdisks)
 	mend := func(p *Peer) {
 		door := other.Door(p.Name, net.JoinHostPort(p.lab.net.Gateway, "0"))
-		text, err := os.ReadFile(p.Config)
-		if err == nil {
-			err = os.WriteFile(p.Config, append(text, "\nironic:\n  ramdisk_endpoint: http://"+door+"\n"...), 0o600)
-		}
-		testenv.Must(t, err)
+		p.configure("ironic:\n  ramdisk_endpoint: http://" + door + "\n")
 		p.signal(syscall.SIGHUP)
 	}
-	s := newSite39(t, ironic, func(p *Peer) {
-		p.Config = filepath.Join(p.lab.dir, p.Name+".yaml")
-		testenv.Must(t, os.WriteFile(p.Config, []byte("# a peer of the lab\n"), 0o600))
-	})
+	s := newSite39(t, ironic, func(p *Peer) { p.configure("# a peer of the lab\n") })
 	machines := s.inspect(0, 2)
 	ironic.Agents(machines[:1], s.anyPeer)
 	s.Eventually(electLimit, "the relay ends", func() error {

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +15,6 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
-	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // kubeName is what the cluster is called in the peers' files.
@@ -74,8 +71,7 @@ func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubecon
 	text := strings.NewReplacer("KUBECONFIG", kubeconfig, "FENCE", s.fence.File()).Replace(settings)
 	s.furnish = func(p *Peer) {
 		p.Binary = cmp.Or(binary, p.Binary)
-		p.Config = filepath.Join(s.dir, p.Name+".yaml")
-		testenv.Must(t, os.WriteFile(p.Config, []byte(text), 0o600))
+		p.configure(text)
 	}
 	s.Trio("alpha", "bravo", "charlie")
 	return s

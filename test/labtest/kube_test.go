@@ -371,8 +371,8 @@ func kubeKilled(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 // kubeExpired cuts the way to the API server, lets a Node go meanwhile, and starts
 // an API server that does not know any more what happened in between: 410 Gone.
 func kubeExpired(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
-	way := k.Way(kubeconfig)
-	c := openKube(t, way.Kubeconfig)
+	way, its := k.Way(kubeconfig)
+	c := openKube(t, its)
 	seen := watchKube(t, c)
 	seen.awaitSynced(t)
 	before, _ := seen.node("node-3")

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,25 +32,6 @@ var ownInit string
 
 // ownImage is what guests are started from. Nobody writes to it.
 type ownImage struct{ kernel, initrd, disk string }
-
-// needOwnKernels skips a test of machines that are emulated, which takes many
-// minutes, unless it is asked for. Then a command that is missing is a failure.
-func needOwnKernels(t *testing.T) {
-	t.Helper()
-	if os.Getenv("TRIVET_E2E_PXE") != "1" {
-		t.Skip("it emulates three machines, for many minutes: make e2e-pxe, or TRIVET_E2E_PXE=1")
-	}
-	if os.Geteuid() != 0 {
-		t.Fatal("it needs root")
-	}
-	for command, pkg := range map[string]string{
-		"qemu-system-x86_64": "qemu-system-x86", "mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "ip": "iproute2",
-	} {
-		if _, err := exec.LookPath(command); err != nil {
-			t.Fatalf("%s is missing: apt-get install --no-install-recommends %s", command, pkg)
-		}
-	}
-}
 
 // newOwnImage returns the image, and builds it, in a minute or two, unless it was.
 func newOwnImage(t *testing.T) ownImage {

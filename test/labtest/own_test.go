@@ -28,7 +28,8 @@ const (
 // TestOwnKernels tries the gate on three hosts with kernels and clocks of their
 // own: Debian's 6.1, emulated. No kernel has ipset: nothing here uses it.
 func TestOwnKernels(t *testing.T) {
-	needOwnKernels(t)
+	needPXE(t, map[string]string{"qemu-system-x86_64": "qemu-system-x86", "mmdebstrap": "mmdebstrap",
+		"mke2fs": "e2fsprogs", "ip": "iproute2"})
 	report := &ownReport{began: time.Now(), Timing: ownTiming()}
 	ipset := []string{"ip_set", "ip_set_hash_mac"}
 	t.Run("nftables", func(t *testing.T) {
@@ -57,24 +58,18 @@ func TestOwnKernels(t *testing.T) {
 
 // TestOverlaps tries what the verdict relies on.
 func TestOverlaps(t *testing.T) {
-	at := func(by ...[]int) (all []asked) {
-		for n, hosts := range by {
-			all = append(all, asked{time.Unix(0, int64(n)*int64(askEvery)), hosts})
-		}
-		return all
-	}
 	const within = 2 * time.Second
 	one, two, none := []int{1}, []int{2}, []int(nil)
-	later := at(one, two)
+	later := answersOf(one, two)
 	later = append(later, asked{later[1].sent.Add(within), one})
 	for name, c := range map[string]struct {
 		all  []asked
 		want int
 	}{
-		"clean":                 {at(one, one, none, two, two), 0},
-		"a third":               {at(one, none, two, none, []int{3}), 0},
-		"the old one once more": {at(one, none, two, one, two), 2},
-		"at once both":          {at(one, []int{1, 2}, two), 2},
+		"clean":                 {answersOf(one, one, none, two, two), 0},
+		"a third":               {answersOf(one, none, two, none, []int{3}), 0},
+		"the old one once more": {answersOf(one, none, two, one, two), 2},
+		"at once both":          {answersOf(one, []int{1, 2}, two), 2},
 		"elected again":         {later, 0},
 	} {
 		if got := overlaps(c.all, within); got != c.want {

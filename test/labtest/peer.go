@@ -24,6 +24,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // callLimit bounds one call of the control interface; a peer waits up to 7 s
@@ -124,6 +125,13 @@ func (p *Peer) Must(words ...any) string {
 		p.t.Fatalf("trivet %v on %s: exit %d\n%s%s", words[0], p.Name, r.Code, r.Out, r.Err)
 	}
 	return r.Out
+}
+
+// configure writes the peer's configuration file.
+func (p *Peer) configure(text string) {
+	p.t.Helper()
+	p.Config = filepath.Join(p.lab.dir, p.Name+".yaml")
+	testenv.PutFile(p.t, p.lab.dir, p.Name+".yaml", text)
 }
 
 // On are the words that address the running peer.

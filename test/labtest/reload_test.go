@@ -4,14 +4,10 @@ package labtest
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestConfigurationsThatDiffer changes one peer's file and tells it by SIGHUP:
@@ -20,14 +16,7 @@ func TestConfigurationsThatDiffer(t *testing.T) {
 	t.Parallel()
 	const usual = "inspection: {report_expiry: 1h}\n"
 	l := New(t)
-	write := func(p *Peer, text string) {
-		t.Helper()
-		testenv.Must(t, os.WriteFile(p.Config, []byte(text), 0o600))
-	}
-	l.furnish = func(p *Peer) {
-		p.Config = filepath.Join(l.dir, p.Name+".yaml")
-		write(p, usual)
-	}
+	l.furnish = func(p *Peer) { p.configure(usual) }
 	l.Trio("a", "b", "c")
 	told := func(want string) {
 		t.Helper()
@@ -43,10 +32,10 @@ func TestConfigurationsThatDiffer(t *testing.T) {
 	}
 	told("")
 	b := l.Peers[1]
-	write(b, strings.Replace(usual, "1h", "2h", 1))
+	b.configure(strings.Replace(usual, "1h", "2h", 1))
 	b.signal(syscall.SIGHUP)
 	told(b.Config + ":1 write 'report_expiry: 1h'")
-	write(b, usual)
+	b.configure(usual)
 	b.signal(syscall.SIGHUP)
 	told("")
 }

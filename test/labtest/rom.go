@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -39,29 +40,32 @@ const (
 	tunnelDevice = "/dev/net/tun"
 )
 
-// needROMs skips a test that is not of the quick run, and fails one that was
-// asked for and lacks something, which it names.
-func needROMs(t testing.TB) {
+// needPXE skips a test of machines that are emulated, which takes many minutes, unless it is asked
+// for. Then a command or a file that is missing is a failure, which names the package of each.
+func needPXE(t testing.TB, needs map[string]string) {
 	t.Helper()
 	if os.Getenv(pxeEnv) != "1" {
-		t.Skipf("real PXE ROMs take their time: %s=1, or make e2e-pxe", pxeEnv)
+		t.Skipf("emulated machines take their time: %s=1, or make e2e-pxe", pxeEnv)
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("it needs root")
 	}
 	var missing []string
-	for _, need := range []struct{ file, from string }{
-		{qemuProgram, "package qemu-system-x86"}, {romImage, "package ipxe-qemu"}, {ovmfImage, "package ovmf"},
-		{biosLoader, "package ipxe"}, {uefiLoader, "package ipxe"}, {"/usr/sbin/dnsmasq", "package dnsmasq-base"},
-		{tunnelDevice, "the kernel's module tun"},
-	} {
-		if !program.Installed(need.file) {
-			missing = append(missing, need.file+" ("+need.from+")")
+	for need, from := range needs {
+		if _, err := exec.LookPath(need); err != nil && !program.Installed(need) {
+			missing = append(missing, need+" ("+from+")")
 		}
 	}
 	if len(missing) > 0 {
 		t.Fatalf("missing: %s", strings.Join(missing, ", "))
 	}
+}
+
+// needROMs is needPXE of what boots by real ROMs.
+func needROMs(t testing.TB) {
+	t.Helper()
+	needPXE(t, map[string]string{qemuProgram: "qemu-system-x86", romImage: "ipxe-qemu", ovmfImage: "ovmf",
+		biosLoader: "ipxe", uefiLoader: "ipxe", "/usr/sbin/dnsmasq": "dnsmasq-base", tunnelDevice: "the kernel's module tun"})
 }
 
 // firmware is what a machine has before anything is booted.

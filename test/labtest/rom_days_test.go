@@ -174,14 +174,10 @@ func romUEFI(t *testing.T, report *romReport) {
 	l := romKind{machines: 5}.build(t)
 	l.Introspect(append(l.machines[:2:2], l.machines[4]))
 	// At once: each takes up its offer seconds later, and must have one of its own.
-	l.each(l.machines[:2], 2,
-		func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
-	l.each(l.machines[4:], 1,
-		func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
-	l.each(l.machines[2:3], 1,
-		func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiNative()) })
-	l.each(l.machines[3:4], 1,
-		func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
+	l.each(l.machines[:2], 2, l.bootsFromLeader(report, "introspected", uefiNative()))
+	l.each(l.machines[4:], 1, l.bootsFromLeader(report, "introspected", uefiIPXE()))
+	l.each(l.machines[2:3], 1, l.getsNothing(report, "on the blacklist", uefiNative()))
+	l.each(l.machines[3:4], 1, l.getsNothing(report, "on the blacklist", uefiIPXE()))
 }
 
 // romIPv6 does the same where the hosts have IPv6 alone; one machine asks for a
@@ -189,18 +185,10 @@ func romUEFI(t *testing.T, report *romReport) {
 func romIPv6(t *testing.T, report *romReport) {
 	l := romKind{machines: 4, six: true}.build(t)
 	l.Introspect(l.machines[:2])
-	l.each(l.machines[:1], 1, func(m openstack.Machine) error {
-		return l.bootsFromLeader(report, "introspected, IPv6 alone", m, biosIPXE())
-	})
-	l.each(l.machines[1:2], 1, func(m openstack.Machine) error {
-		return l.bootsFromLeader(report, "introspected, IPv6 alone", m, uefiNative())
-	})
-	l.each(l.machines[2:3], 1, func(m openstack.Machine) error {
-		return l.getsNothing(report, "on the blacklist, IPv6 alone", m, biosIPXE())
-	})
-	l.each(l.machines[3:], 1, func(m openstack.Machine) error {
-		return l.getsNothing(report, "on the blacklist, IPv6 alone", m, uefiSix())
-	})
+	l.each(l.machines[:1], 1, l.bootsFromLeader(report, "introspected, IPv6 alone", biosIPXE()))
+	l.each(l.machines[1:2], 1, l.bootsFromLeader(report, "introspected, IPv6 alone", uefiNative()))
+	l.each(l.machines[2:3], 1, l.getsNothing(report, "on the blacklist, IPv6 alone", biosIPXE()))
+	l.each(l.machines[3:], 1, l.getsNothing(report, "on the blacklist, IPv6 alone", uefiSix()))
 }
 
 // romRelayed boots machines behind a relay: all frames that the hosts see are
@@ -210,10 +198,10 @@ func romRelayed(t *testing.T, report *romReport, boots int) {
 	allowed, denied := l.machines[:boots], l.machines[boots:]
 	l.Introspect(allowed)
 	l.each(allowed, romWidth, func(m openstack.Machine) error {
-		return errors.Join(l.bootsFromLeader(report, "introspected, behind a relay", m, biosIPXE()), l.cameByRelay(m))
+		return errors.Join(l.bootsFromLeader(report, "introspected, behind a relay", biosIPXE())(m), l.cameByRelay(m))
 	})
 	l.each(denied, 2*romWidth, func(m openstack.Machine) error {
-		return errors.Join(l.getsNothing(report, "on the blacklist, behind a relay", m, biosIPXE()), l.cameByRelay(m))
+		return errors.Join(l.getsNothing(report, "on the blacklist, behind a relay", biosIPXE())(m), l.cameByRelay(m))
 	})
 }
 

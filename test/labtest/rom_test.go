@@ -50,20 +50,16 @@ func romLists(t *testing.T, report *romReport, boots int) {
 		l.machines[3*boots:]
 	l.refuses(denied[0])
 	l.Introspect(allowed)
-	l.each(allowed, romWidth,
-		func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, biosIPXE()) })
+	l.each(allowed, romWidth, l.bootsFromLeader(report, "introspected", biosIPXE()))
 	unknown := []openstack.Machine{openstack.MachineNumber(len(l.machines))}
-	l.each(unknown, 1, func(m openstack.Machine) error {
-		return l.bootsFromLeader(report, "unknown to Ironic", m, biosIPXE())
-	})
-	l.each(denied, 2*romWidth,
-		func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, biosIPXE()) })
+	l.each(unknown, 1, l.bootsFromLeader(report, "unknown to Ironic", biosIPXE()))
+	l.each(denied, 2*romWidth, l.getsNothing(report, "on the blacklist", biosIPXE()))
 	l.each(early[:(boots+1)/2], romWidth, func(m openstack.Machine) error {
 		l.refuses(m)
 		if err := l.Running()[0].Introspect(m.UUID); err != nil {
 			return err
 		}
-		return l.bootsFromLeader(report, "denied, introspected before it asks", m, biosIPXE())
+		return l.bootsFromLeader(report, "denied, introspected before it asks", biosIPXE())(m)
 	})
 	l.each(late[:boots-boots/2], romWidth, func(m openstack.Machine) error {
 		asked := l.wire.await("DISCOVER", m.MAC)
@@ -72,7 +68,7 @@ func romLists(t *testing.T, report *romReport, boots int) {
 			<-asked
 			started <- l.Running()[0].Introspect(m.UUID)
 		}()
-		boots := l.bootsFromLeader(report, "denied, introspected while it asks", m, biosIPXE())
+		boots := l.bootsFromLeader(report, "denied, introspected while it asks", biosIPXE())(m)
 		start, late := testwait.Take(bootLimit, started, "the introspection of "+m.Name+" starts")
 		return errors.Join(boots, start, late)
 	})
@@ -125,13 +121,15 @@ func (l *romLab) leads() int {
 
 // bootsFromLeader switches a machine on, which must boot from the leader's host
 // at the first attempt.
-func (l *romLab) bootsFromLeader(report *romReport, scenario string, m openstack.Machine, f firmware) error {
-	return l.boots(report, scenario, m, f, func(r *rom, b romBoot) error {
-		if !l.apart && !r.console.says(saysFloating) {
-			return errors.New("the floating IP did not answer it")
-		}
-		return errors.Join(atOnce(b), misnamed(l.wire.about(m.MAC, r.on)))
-	})
+func (l *romLab) bootsFromLeader(report *romReport, scenario string, f firmware) func(openstack.Machine) error {
+	return func(m openstack.Machine) error {
+		return l.boots(report, scenario, m, f, func(r *rom, b romBoot) error {
+			if !l.apart && !r.console.says(saysFloating) {
+				return errors.New("the floating IP did not answer it")
+			}
+			return errors.Join(atOnce(b), misnamed(l.wire.about(m.MAC, r.on)))
+		})
+	}
 }
 
 // atOnce wants a machine to have booted from the leader at the first attempt.
@@ -172,7 +170,11 @@ func (l *romLab) finishes(report *romReport, scenario string, r *rom, m openstac
 }
 
 // getsNothing switches a machine on that must not be answered.
-func (l *romLab) getsNothing(report *romReport, scenario string, m openstack.Machine, f firmware) error {
+func (l *romLab) getsNothing(report *romReport, scenario string, f firmware) func(openstack.Machine) error {
+	return func(m openstack.Machine) error { return l.isDenied(report, scenario, m, f) }
+}
+
+func (l *romLab) isDenied(report *romReport, scenario string, m openstack.Machine, f firmware) error {
 	r, err := l.on(m, f)
 	if err != nil {
 		return err

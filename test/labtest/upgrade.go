@@ -125,11 +125,11 @@ func (r *rolling) amid(stop func()) {
 	r.t.Helper()
 	waiting, starting, processing := r.take(r.burst), r.take(r.burst), r.take(r.burst)
 	again := r.ended[:r.burst]
-	r.Introspect(append(append([]openstack.Machine(nil), waiting...), processing...))
-	r.WaitState(endLimit, append(append([]openstack.Machine(nil), waiting...), processing...), "waiting")
+	r.Introspect(slices.Concat(waiting, processing))
+	r.WaitState(endLimit, slices.Concat(waiting, processing), "waiting")
 
-	busy := r.Tap.Inject(wiretap.Fault{Method: http.MethodPatch,
-		Path: among(append(append([]openstack.Machine(nil), processing...), again...), ""), Hold: true})
+	both := among(slices.Concat(processing, again), "")
+	busy := r.Tap.Inject(wiretap.Fault{Method: http.MethodPatch, Path: both, Hold: true})
 	slow := r.Tap.Inject(wiretap.Fault{Method: http.MethodPut, Path: among(starting, "/states/power"), Hold: true})
 	r.Introspect(starting)
 	if !r.reapply(again) {
@@ -152,8 +152,8 @@ func (r *rolling) amid(stop func()) {
 		r.fleet.Add(m.Hardware())
 	}
 	r.WaitState(2*endLimit, starting, "waiting", "processing", "finished")
-	r.lives(append(append([]openstack.Machine(nil), waiting...), starting...))
-	r.ended = append(r.ended, append(append(waiting, starting...), processing...)...)
+	r.lives(slices.Concat(waiting, starting))
+	r.ended = slices.Concat(r.ended, waiting, starting, processing)
 	r.MustFinish(2*endLimit, r.ended)
 }
 

@@ -54,7 +54,7 @@ func NewFence(k *Cluster) *Fence {
 	f := &Fence{t: k.t, dir: k.t.TempDir()}
 	program.Write(f.t, f.path("fence"),
 		strings.Replace(fenceScript, "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, k.control), 1))
-	f.write("calls", "")
+	testenv.PutFile(f.t, f.dir, "calls", "")
 	var text strings.Builder
 	text.WriteString("devices:\n")
 	for _, name := range Devices {
@@ -65,7 +65,7 @@ func NewFence(k *Cluster) *Fence {
 			fmt.Fprintf(&text, "      %s: {machine: %s}\n", node, node)
 		}
 	}
-	f.write("fence.yaml", text.String())
+	testenv.PutFile(f.t, f.dir, "fence.yaml", text.String())
 	return f
 }
 
@@ -77,15 +77,10 @@ func (f *Fence) File() string { return f.path("fence.yaml") }
 
 func (f *Fence) path(name string) string { return filepath.Join(f.dir, name) }
 
-func (f *Fence) write(name, text string) {
-	f.t.Helper()
-	testenv.Must(f.t, os.WriteFile(f.path(name), []byte(text), 0o600))
-}
-
 // Behave puts a device into a mood.
 func (f *Fence) Behave(device string, mood Mood) {
 	f.t.Helper()
-	f.write("mood."+device, string(mood))
+	testenv.PutFile(f.t, f.dir, "mood."+device, string(mood))
 }
 
 // Calls returns what the devices did, but for asking.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -149,6 +151,19 @@ func (k *Cluster) User(name string, groups ...string) string {
 		k.t.Fatalf("make user %s: %v\n%s", name, err, out)
 	}
 	return file
+}
+
+// Way opens a way of its own to the API server for who has a kubeconfig, and returns that of the way.
+func (k *Cluster) Way(kubeconfig string) (way *wiretap.Way, its string) {
+	k.t.Helper()
+	server, text := regexp.MustCompile(`https://(127\.0\.0\.1:\d+)`), testenv.GetFile(k.t, "", kubeconfig)
+	found := server.FindStringSubmatch(text)
+	if found == nil {
+		k.t.Fatalf("%s names no server", kubeconfig)
+	}
+	way = wiretap.NewWay(k.t, func() string { return found[1] })
+	testenv.PutFile(k.t, "", kubeconfig+"-way", server.ReplaceAllString(text, "https://"+way.Addr))
+	return way, kubeconfig + "-way"
 }
 
 // Trusted applies the manifest and makes the kubeconfig of whom it is for.

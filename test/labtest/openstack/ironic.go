@@ -41,7 +41,7 @@ func StartIronic(t testing.TB, pageSize int) *Ironic {
 	i.Inspector = wiretap.New(t, "127.0.0.1:9") // nothing listens there
 	t.Cleanup(i.close)
 	testenv.Must(t, os.Mkdir(i.path("policy"), 0o700)) // every file in it is read as a policy
-	i.write("ironic.conf", i.config())
+	testenv.PutFile(t, i.dir, "ironic.conf", i.config())
 	i.manage("/usr/bin/ironic-dbsync", "--config-file", i.path("ironic.conf"), "create_schema")
 	i.Start()
 	return i

@@ -68,9 +68,9 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 		dir: "/" + filepath.Base(dir), runs: &runs{}, rpc: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
 	t.Cleanup(i.close)
 	testenv.Must(t, os.Mkdir(filepath.Join(dir, "policy"), 0o755)) // every file in it is read as a policy
-	i.write("ironic.conf", i.config(i.Addr, extra))
-	i.write("ramdisks.conf", i.config(i.Ramdisks, ""))
-	i.write("agent_post.py", agentPost)
+	testenv.PutFile(t, dir, "ironic.conf", i.config(i.Addr, extra))
+	testenv.PutFile(t, dir, "ramdisks.conf", i.config(i.Ramdisks, ""))
+	testenv.PutFile(t, dir, "agent_post.py", agentPost)
 	out, err := i.command("ironic-dbsync", "--config-file", i.dir+"/ironic.conf", "create_schema").CombinedOutput()
 	if err != nil {
 		t.Fatalf("create Ironic's database: %v\n%s", err, program.Tail(string(out), 20))
@@ -88,11 +88,6 @@ func (i *Ironic39) For(t testing.TB) *Ironic39 {
 
 //go:embed testdata/agent_post.py
 var agentPost string
-
-func (i *Ironic39) write(name, text string) {
-	i.test.Helper()
-	testenv.Must(i.test, os.WriteFile(filepath.Join(i.root, i.dir, name), []byte(text), 0o600))
-}
 
 // config is that of an API at host:port.
 func (i *Ironic39) config(api, extra string) string {

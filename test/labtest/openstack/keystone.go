@@ -74,13 +74,13 @@ func (k *Keystone) makeKeys() {
 		if _, err := rand.Read(key); err != nil {
 			k.t.Fatal(err)
 		}
-		k.write(filepath.Join("keys", name), base64.URLEncoding.EncodeToString(key))
+		testenv.PutFile(k.t, k.dir, filepath.Join("keys", name), base64.URLEncoding.EncodeToString(key))
 	}
 }
 
 func (k *Keystone) configure() {
 	k.t.Helper()
-	k.write("keystone.conf", strings.NewReplacer("DIR", k.dir, "LIFE", fmt.Sprint(int(k.Life.Seconds()))).Replace(`[DEFAULT]
+	testenv.PutFile(k.t, k.dir, "keystone.conf", strings.NewReplacer("DIR", k.dir, "LIFE", fmt.Sprint(int(k.Life.Seconds()))).Replace(`[DEFAULT]
 log_file = DIR/keystone.log
 [database]
 connection = sqlite:///DIR/keystone.sqlite

@@ -43,7 +43,7 @@ func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 		o.Database = "sqlite:///" + o.path("inspector.sqlite")
 	}
 	t.Cleanup(o.close)
-	o.write("inspector.conf", o.settings())
+	testenv.PutFile(t, o.dir, "inspector.conf", o.settings())
 	o.manage("/usr/bin/ironic-inspector-dbsync", "--config-file", o.path("inspector.conf"), "upgrade")
 	o.Start()
 	return o

@@ -49,11 +49,6 @@ func newService(t testing.TB, what, log string, programs []string, packages ...s
 
 func (s *service) path(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *service) write(name, text string) {
-	s.t.Helper()
-	testenv.Must(s.t, os.WriteFile(s.path(name), []byte(text), 0o600))
-}
-
 // command is a program with nothing of the tester's environment: another Python's
 // variables would lead it astray.
 func (s *service) command(name string, args ...string) *exec.Cmd {
