@@ -72,9 +72,7 @@ func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte
 	}()
 	testenv.Must(t, errors.Join(lease.Shut(t.Context()), lease.Arm(t.Context(), time.Minute),
 		lease.Open(t.Context(), time.Minute)))
-	wire, err := client.packets(PXE, unix.ETH_P_IP)
-	testenv.Must(t, err)
-	defer wire.Close()
+	wire := client.socket(PXE, unix.ETH_P_IP)
 	b := newBatch(t, wire, lease, machines)
 	first, rounds := b.lease(nil)
 	owners := make(map[netip.Addr]string)

@@ -51,13 +51,7 @@ func (n *Net) plugIn(l Link, host int, m openstack.Machine) *booter {
 	h.plug(l, h.pxe())
 	n.ip(host, "link", "set", string(l), "address", m.MAC)
 	n.ip(host, "addr", "flush", "dev", string(l))
-	wire, err := h.packets(l, unix.ETH_P_IP)
-	testenv.Must(n.t, err)
-	n.t.Cleanup(func() {
-		if err := wire.Close(); err != nil {
-			n.t.Error(err)
-		}
-	})
+	wire := h.socket(l, unix.ETH_P_IP)
 	return &booter{t: n.t, host: h, link: l, mac: hardware(n.t, m.MAC), wire: wire}
 }
 

@@ -56,12 +56,8 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 	}
 	l.awaitAddress()
 	client := l.net.bootClient()
-	wire4, err := client.packets(PXE, unix.ETH_P_IP)
-	testenv.Must(t, err)
-	defer wire4.Close()
-	wire6, err := client.packets(PXE, unix.ETH_P_IPV6)
-	testenv.Must(t, err)
-	defer wire6.Close()
+	wire4 := client.socket(PXE, unix.ETH_P_IP)
+	wire6 := client.socket(PXE, unix.ETH_P_IPV6)
 
 	given := make(map[netip.Addr]int)
 	for n, kind := range []struct {
@@ -198,7 +194,7 @@ func (r bootRequest) until(t *testing.T, question []byte, answered func(frame []
 		if _, err := r.wire.Write(question); err != nil {
 			t.Fatal(err)
 		}
-		testenv.Must(t, r.wire.SetReadDeadline(time.Now().Add(500 * time.Millisecond)))
+		testenv.Must(t, r.wire.SetReadDeadline(time.Now().Add(500*time.Millisecond)))
 		for {
 			n, err := r.wire.Read(frame)
 			if errors.Is(err, os.ErrDeadlineExceeded) {

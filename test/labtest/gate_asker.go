@@ -3,19 +3,20 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // askEvery is how often a question is asked.
@@ -33,34 +34,33 @@ type asked struct {
 type asker struct {
 	name string
 	q    question
-	wire rawsocket.Socket
 
 	mu   sync.Mutex
 	list []asked // one a time; a test is short
-	err  error
 }
 
 // ask begins to ask on a link of the client.
 func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q question) *asker {
 	t.Helper()
-	wire, err := h.packets(l, protocol)
-	if err != nil {
-		t.Fatalf("ask for %s: %v", name, err)
-	}
-	a := &asker{name: name, q: q, wire: wire}
-	stop := make(chan struct{})
-	var work sync.WaitGroup
-	work.Go(func() { a.send(stop) })
-	work.Go(func() { a.read(stop) })
-	t.Cleanup(func() {
-		close(stop)
-		if err := wire.Close(); err != nil {
-			t.Error(err)
+	a := &asker{name: name, q: q}
+	wire := h.hear(t, l, protocol, func(frame []byte) {
+		if at, bits, host, ok := q.answer(frame); ok {
+			a.note(at, bits, host)
 		}
-		work.Wait()
-		if a.err != nil {
-			t.Errorf("ask for %s: %v", name, a.err)
+	})
+	n, failed := 0, false
+	repeated(t, askEvery, func() {
+		if failed {
+			return // the test has failed
 		}
+		a.mu.Lock()
+		a.list = append(a.list, asked{sent: time.Now()})
+		a.mu.Unlock()
+		if err := wire.Send(q.frame(n)); err != nil {
+			failed = true
+			t.Errorf("ask for %s: %v", name, err)
+		}
+		n++
 	})
 	return a
 }
@@ -69,6 +69,51 @@ func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q questio
 func (h *Host) askFor(t testing.TB, name, address string) *asker {
 	t.Helper()
 	return h.ask(t, name, Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, h.number)), net.ParseIP(address)})
+}
+
+// hear calls do with each frame that comes to a link of the host until the test ends, and returns
+// the socket.
+func (h *Host) hear(t testing.TB, l Link, protocol uint16, do func(frame []byte)) rawsocket.Socket {
+	t.Helper()
+	wire, err := h.packets(l, protocol)
+	testenv.Must(t, err)
+	var closing atomic.Bool // a socket that is closed meanwhile fails in several ways
+	var work sync.WaitGroup
+	work.Go(func() {
+		frame := make([]byte, rawsocket.MaxFrame)
+		for {
+			n, err := wire.Read(frame)
+			if err != nil {
+				if !closing.Load() {
+					t.Errorf("hear %s of host %d: %v", l, h.number, err)
+				}
+				return
+			}
+			do(frame[:n])
+		}
+	})
+	t.Cleanup(func() {
+		closing.Store(true)
+		if err := wire.Close(); err != nil {
+			t.Error(err)
+		}
+		work.Wait()
+	})
+	return wire
+}
+
+// socket is packets until the test ends.
+func (h *Host) socket(l Link, protocol uint16) rawsocket.Socket {
+	t := h.net.t
+	t.Helper()
+	wire, err := h.packets(l, protocol)
+	testenv.Must(t, err)
+	t.Cleanup(func() {
+		if err := wire.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return wire
 }
 
 // packets opens a packet socket on a link of the host; it stays in the host's
@@ -109,52 +154,6 @@ func (h *Host) enter(do func() error) error {
 		}
 	}()
 	return do()
-}
-
-func (a *asker) send(stop <-chan struct{}) {
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		a.mu.Lock()
-		a.list = append(a.list, asked{sent: time.Now()})
-		a.mu.Unlock()
-		if err := a.wire.Send(a.q.frame(n)); err != nil {
-			a.fail(err, stop)
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-stop:
-			return
-		}
-	}
-}
-
-func (a *asker) read(stop <-chan struct{}) {
-	frame := make([]byte, rawsocket.MaxFrame)
-	for {
-		n, err := a.wire.Read(frame)
-		if err != nil {
-			a.fail(err, stop)
-			return
-		}
-		if at, bits, host, ok := a.q.answer(frame[:n]); ok {
-			a.note(at, bits, host)
-		}
-	}
-}
-
-// fail keeps why no more is asked, unless the test ended it: a socket that is closed
-// meanwhile fails in several ways.
-func (a *asker) fail(err error, stop <-chan struct{}) {
-	select {
-	case <-stop:
-		return
-	default:
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.err = errors.Join(a.err, err)
 }
 
 // note keeps an answer to the newest time whose number ends with these bits.

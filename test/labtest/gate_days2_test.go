@@ -69,7 +69,7 @@ func (g *gateLab) forsaken() {
 	g.t.Helper()
 	leader := g.settled()
 	follower := g.Followers()[0]
-	away := longer(22 * time.Second, time.Minute)
+	away := longer(22*time.Second, time.Minute)
 	fault := g.Tap.Inject(wiretap.Fault{Cut: wiretap.Request})
 	began := time.Now()
 	follower.Kill9()

@@ -180,7 +180,7 @@ func keptSelector(t *testing.T, raw []byte, selector any) []byte {
 	}
 	testenv.Must(t,
 		errors.Join(unstructured.SetNestedSlice(o, all, "spec", "template", "spec", "topologySpreadConstraints"),
-		unstructured.SetNestedField(o, "copied", "spec", "template", "metadata", "labels", revision)))
+			unstructured.SetNestedField(o, "copied", "spec", "template", "metadata", "labels", revision)))
 	out, err := json.Marshal(o)
 	testenv.Must(t, err)
 	return out

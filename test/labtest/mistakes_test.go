@@ -190,9 +190,7 @@ func (m *mistakesSite) leader() (found *System) {
 	m.t.Helper()
 	eventually(m.t, growLimit, "a leader", func() error {
 		for name, h := range m.hosts {
-			var s struct{ Leader string }
-			if said, err := h.Try("trivet", "status", "-o", "json"); err == nil && json.Unmarshal([]byte(said), &s) == nil &&
-				s.Leader == name {
+			if s, err := h.status(); err == nil && s.Leader == name {
 				found = h
 				return nil
 			}

@@ -247,7 +247,7 @@ func (h *Host) serve(addr string, handler http.Handler) {
 	h.net.t.Helper()
 	listener := h.listenTCP(addr)
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: callLimit}
-	go func() { _ = web.Serve(listener) }() // ends with Close, and says no more than that
+	go func() { _ = web.Serve(listener) }()     // ends with Close, and says no more than that
 	h.net.t.Cleanup(func() { _ = web.Close() }) // what is under way is of no interest any more
 }
 

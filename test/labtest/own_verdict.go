@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -21,12 +20,8 @@ import (
 // it was asked, which says nothing of a question that waited in a stopped host.
 // Its methods may be called concurrently.
 type listener struct {
-	wire rawsocket.Socket
-	q    question
-
-	mu   sync.Mutex
-	all  []heard // one an answer; a test is short
-	fail error
+	mu  sync.Mutex
+	all []heard // one an answer; a test is short
 }
 
 type heard struct {
@@ -37,38 +32,15 @@ type heard struct {
 // listen begins to listen on a link of the host, until the test ends.
 func (h *Host) listen(t testing.TB, l Link, protocol uint16, q question) *listener {
 	t.Helper()
-	wire, err := h.packets(l, protocol)
-	testenv.Must(t, err)
-	n := &listener{wire: wire, q: q}
-	var work sync.WaitGroup
-	work.Go(n.read)
-	t.Cleanup(func() {
-		if err := wire.Close(); err != nil {
-			t.Error(err)
-		}
-		work.Wait()
-		if n.fail != nil && !errors.Is(n.fail, os.ErrClosed) {
-			t.Error(n.fail)
+	n := &listener{}
+	h.hear(t, l, protocol, func(frame []byte) {
+		if _, _, host, ok := q.answer(frame); ok {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.all = append(n.all, heard{time.Now(), host})
 		}
 	})
 	return n
-}
-
-func (n *listener) read() {
-	frame := make([]byte, rawsocket.MaxFrame)
-	for {
-		size, err := n.wire.Read(frame)
-		n.mu.Lock()
-		if err != nil {
-			n.fail = err
-			n.mu.Unlock()
-			return
-		}
-		if _, _, host, ok := n.q.answer(frame[:size]); ok {
-			n.all = append(n.all, heard{time.Now(), host})
-		}
-		n.mu.Unlock()
-	}
 }
 
 // after returns for how long, from a moment on, a host was heard.

@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
@@ -177,18 +175,6 @@ func (p *Packaged) serveDHCP(also ...string) {
 	for _, h := range p.hosts {
 		h.Must(append([]string{"trivet", "dnsmasq-config", "--install", "--batch", "20"}, also...)...)
 	}
-}
-
-// statusJSON prints the status of a host's peer; degraded, exit code 2, is no failure.
-const statusJSON = "trivet status -o json 2>/dev/null || [ $? = 2 ]"
-
-// status is what the host's peer says of itself.
-func (h *packagedHost) status() (s api.Status, err error) {
-	said, err := h.Try("sh", "-c", statusJSON)
-	if err != nil {
-		return s, fmt.Errorf("%s: %w: %s", h.name, err, said)
-	}
-	return s, json.Unmarshal([]byte(said), &s)
 }
 
 // voters waits until these hosts, and the leader with them, see as many voters,

@@ -4,7 +4,6 @@ package labtest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -191,17 +190,13 @@ func (p *pagesSite) settle(limit time.Duration) error {
 
 func (p *pagesSite) settled() error {
 	var all []api.Status
-	for name, h := range p.hosts {
+	for _, h := range p.hosts {
 		if !active(h) {
 			continue
 		}
-		said, err := h.Try("sh", "-c", statusJSON)
-		var s api.Status
-		if err == nil {
-			err = json.Unmarshal([]byte(said), &s)
-		}
+		s, err := h.status()
 		if err != nil {
-			return fmt.Errorf("%s: %w: %s", name, err, said)
+			return err
 		}
 		all = append(all, s)
 	}

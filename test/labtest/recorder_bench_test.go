@@ -59,9 +59,7 @@ func recorderFigures(t *testing.T, f figures, with bool) {
 	g.Introspect(g.machines[2:])
 	g.WaitState(endLimit, g.machines[2:], "waiting")
 	leader := g.WaitLeader()
-	wire, err := g.client.packets(PXE, unix.ETH_P_IP)
-	testenv.Must(t, err)
-	defer wire.Close()
+	wire := g.client.socket(PXE, unix.ETH_P_IP)
 
 	take := func(what string, total time.Duration, do func()) {
 		cpu, began, entries, memory := leader.spent(), time.Now(), leader.entries(), leader.anonymous()

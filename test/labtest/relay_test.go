@@ -25,7 +25,7 @@ import (
 func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 	t.Parallel()
 	const nodes = 50
-	down := longer(20 * time.Second, time.Minute)
+	down := longer(20*time.Second, time.Minute)
 	ironic := newFragile(t)
 	l := New(t)
 	l.furnish = func(p *Peer) {

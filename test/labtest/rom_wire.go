@@ -3,10 +3,8 @@
 package labtest
 
 import (
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +13,6 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
-
-	"github.com/trivet-ha/trivet/firewall/rawsocket"
 )
 
 // wireMessage is one message of DHCP, as it passed a switch.
@@ -54,7 +50,6 @@ type wire struct {
 	mu    sync.Mutex
 	heard []wireMessage
 	awake map[string]chan wireMessage // by kind and MAC
-	err   error
 }
 
 // listen hears what passes a switch, also what is meant for one port alone,
@@ -63,40 +58,12 @@ func (w *wire) listen(t testing.TB, n *Net, l Link) {
 	t.Helper()
 	n.ip(0, "link", "set", string(l), "promisc", "on")
 	for _, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
-		socket, err := (&Host{net: n}).packets(l, protocol)
-		if err != nil {
-			t.Fatalf("listen on %s: %v", l, err)
-		}
-		var work sync.WaitGroup
-		work.Go(func() { w.read(l, socket) })
-		t.Cleanup(func() {
-			if err := socket.Close(); err != nil {
-				t.Error(err)
-			}
-			work.Wait()
-			if w.err != nil {
-				t.Errorf("listen on %s: %v", l, w.err)
+		(&Host{net: n}).hear(t, l, protocol, func(frame []byte) {
+			if m, ok := readDHCP(frame); ok {
+				m.at, m.link = time.Now(), l
+				w.note(m)
 			}
 		})
-	}
-}
-
-func (w *wire) read(l Link, socket rawsocket.Socket) {
-	frame := make([]byte, rawsocket.MaxFrame)
-	for {
-		n, err := socket.Read(frame)
-		if err != nil {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if !errors.Is(err, os.ErrClosed) {
-				w.err = errors.Join(w.err, err)
-			}
-			return
-		}
-		if m, ok := readDHCP(frame[:n]); ok {
-			m.at, m.link = time.Now(), l
-			w.note(m)
-		}
 	}
 }
 

@@ -49,9 +49,7 @@ func TestWithoutIPv4(t *testing.T) {
 	}
 	m := s.machines[0]
 	s.Introspect(s.machines[:1], s.Followers()[0])
-	wire, err := s.client.packets(PXE, unix.ETH_P_IPV6)
-	testenv.Must(t, err)
-	defer wire.Close()
+	wire := s.client.socket(PXE, unix.ETH_P_IPV6)
 	leader := s.WaitLeader().Host.number
 	ask := bootRequest{wire: wire, mac: hardware(t, m.MAC), arch: 7, six: true}
 	given := ask.lease(t, leader)

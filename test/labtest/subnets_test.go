@@ -46,9 +46,7 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 		},
 	}, relayedRange(t))
 
-	wire, err := client.packets(PXE, unix.ETH_P_IP)
-	testenv.Must(t, err)
-	defer wire.Close()
+	wire := client.socket(PXE, unix.ETH_P_IP)
 	b := newBatch(t, wire, nil, 1)
 	var direct *dhcpv4.DHCPv4
 	for round := 0; direct == nil; round++ { // dnsmasq may not be up yet
@@ -61,9 +59,7 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	toldOfSubnet(t, "own subnet", direct, netip.PrefixFrom(own, 24), "", own)
 	toldOfSubnet(t, "behind the relay", client.askAsRelay(t, relay, own), netip.MustParsePrefix(relay+"/24"), relay, own)
 
-	wire6, err := client.packets(PXE, unix.ETH_P_IPV6)
-	testenv.Must(t, err)
-	defer wire6.Close()
+	wire6 := client.socket(PXE, unix.ETH_P_IPV6)
 	var got offer
 	for n := range 2 { // the first machine gets an address in each subnet, the other in one
 		got = bootRequest{wire: wire6, mac: []byte{2, 0, 0, 0, 3, byte(n)}, arch: 7, six: true}.lease(t, 1)

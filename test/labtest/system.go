@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -174,6 +176,18 @@ func (s *System) Must(words ...string) string {
 	}
 	return out
 }
+
+// status is what its peer says of itself.
+func (s *System) status() (st api.Status, err error) {
+	said, err := s.Try("sh", "-c", statusJSON)
+	if err != nil {
+		return st, fmt.Errorf("%s: %w: %s", s.name, err, said)
+	}
+	return st, json.Unmarshal([]byte(said), &st)
+}
+
+// statusJSON prints the status of a host's peer; degraded, exit code 2, is no failure.
+const statusJSON = "trivet status -o json 2>/dev/null || [ $? = 2 ]"
 
 // Journal is the end of what its services wrote.
 func (s *System) Journal() string {
