@@ -401,3 +401,7 @@ func kubeExpired(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 		t.Error("the new Node has the old one's UID")
 	}
 }
+
+// TestControlPlaneIsBuilt builds kubelab, ten minutes on a fresh machine, in a run of its
+// own, so that the tests of failover begin with one that is there.
+func TestControlPlaneIsBuilt(t *testing.T) { kubelab.Build(t) }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // endLimit is what a handful of introspections may take when nothing is in
@@ -265,4 +268,34 @@ func checkInventory(t *testing.T, ironic *openstack.Ironic, machines []openstack
 			t.Errorf("%s: Ironic shows ports %+v (%v), want the one that booted", m.Name, ports, err)
 		}
 	}
+}
+
+// simulated is an Ironic in memory, for tests that need thousands of nodes.
+type simulated struct {
+	addr     string
+	machines []openstack.Machine
+}
+
+func newSimulated(t *testing.T, nodes int) *simulated {
+	t.Helper()
+	server := simironic.New(simironic.Options{})
+	sim := &simulated{}
+	for n := range nodes {
+		m := openstack.MachineNumber(n)
+		enrol(t, server, m)
+		sim.machines = append(sim.machines, m)
+	}
+	web := httptest.NewServer(server)
+	t.Cleanup(func() {
+		web.Close()
+		server.Close()
+	})
+	sim.addr = strings.TrimPrefix(web.URL, "http://")
+	return sim
+}
+
+// enrol makes a node of a machine in an Ironic in memory.
+func enrol(t testing.TB, server *simironic.Server, m openstack.Machine) {
+	t.Helper()
+	testenv.Must(t, server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}))
 }
