@@ -21,11 +21,7 @@ import (
 // prints, and a hint.
 func (p *Peer) expect(t *testing.T, code int, what string, words ...any) {
 	t.Helper()
-	r := p.Trivet(words...)
-	if r.Code != code || !strings.Contains(r.Err, "trivet: error: ") || !strings.Contains(r.Err, what) ||
-		!strings.Contains(r.Err, "trivet: hint: ") {
-		t.Errorf("trivet %v: exit %d, want %d, %q and a hint\n%s%s", words, r.Code, code, what, r.Out, r.Err)
-	}
+	p.Trivet(words...).ended(t, code, "trivet: error: ", what, "trivet: hint: ")
 }
 
 // TestBadJoin tries to join with everything but the right token.
@@ -37,9 +33,7 @@ func TestBadJoin(t *testing.T) {
 	join := func(code int, what, token string) {
 		t.Helper()
 		b.expect(t, code, what, "join", a.Cluster, "--token", token, b.Flags())
-		if r := b.Trivet("serve", b.Flags()); r.Code != 2 {
-			t.Errorf("serve after a refused join: exit %d\n%s", r.Code, r.Err)
-		}
+		b.Trivet("serve", b.Flags()).ended(t, 2)
 	}
 	good := a.Token()
 	join(2, "no join token", "")
@@ -49,9 +43,7 @@ func TestBadJoin(t *testing.T) {
 	id := strings.Split(good, ".")[2]
 	a.Must("token", "revoke", id, a.On())
 	join(7, "expired, was revoked", good)
-	if r := a.Trivet("token", "revoke", id, a.On()); r.Code != 3 {
-		t.Errorf("revoke again: exit %d, want 3\n%s", r.Code, r.Err)
-	}
+	a.Trivet("token", "revoke", id, a.On()).ended(t, 3)
 
 	short := strings.TrimSpace(a.Must("token", "create", "-q", "--ttl", "1s", a.On()))
 	l.Eventually(electLimit, "the token expires", func() error {
@@ -280,10 +272,7 @@ func TestDamagedFiles(t *testing.T) {
 	l.WaitVoters(3)
 
 	damage(t, victims[0], logFile, func(text []byte) []byte { return text[:len(text)/3] })
-	r := victims[0].Trivet("recover", "--dry-run", victims[0].Flags())
-	if r.Code != 1 || !strings.Contains(r.Err, "damaged") {
-		t.Errorf("recover on a cut log: exit %d\n%s", r.Code, r.Err)
-	}
+	victims[0].Trivet("recover", "--dry-run", victims[0].Flags()).ended(t, 1, "damaged")
 	load.Verify(l.WaitLeader())
 }
 
@@ -341,9 +330,7 @@ func TestWithoutQuorum(t *testing.T) {
 	quick := func(code int, words ...any) {
 		t.Helper()
 		began := time.Now()
-		if r := left.Trivet(append(words, left.On())...); r.Code != code {
-			t.Errorf("trivet %v: exit %d, want %d\n%s%s", words, r.Code, code, r.Out, r.Err)
-		}
+		left.Trivet(append(words, left.On())...).ended(t, code)
 		longest.took(t, "labtest.no_quorum_command", time.Since(began), time.Second)
 	}
 	quick(5, "status")

@@ -23,17 +23,10 @@ func TestDrill(t *testing.T) {
 	leader := g.settled()
 	p := g.Followers()[0]
 
-	if r := p.Trivet("drill", "failover", p.On()); r.Code != 2 || !strings.Contains(r.Err, "--yes") {
-		t.Errorf("with nobody to ask: exit %d\n%s", r.Code, r.Err)
-	}
-	if r := p.Trivet("drill", "failover", "--yes", p.On()); r.Code != 4 ||
-		!strings.Contains(r.Err, "1 introspections are under way") {
-		t.Errorf("while a machine is introspected: exit %d\n%s", r.Code, r.Err)
-	}
-	if r := leader.Trivet("drill", "failover", "--yes", "--with-introspections", "--kill", leader.On()); r.Code != 4 ||
-		!strings.Contains(r.Err, "run it on another host") {
-		t.Errorf("killing the peer that measures: exit %d\n%s", r.Code, r.Err)
-	}
+	p.Trivet("drill", "failover", p.On()).ended(t, 2, "--yes")
+	p.Trivet("drill", "failover", "--yes", p.On()).ended(t, 4, "1 introspections are under way")
+	leader.Trivet("drill", "failover", "--yes", "--with-introspections", "--kill", leader.On()).ended(t, 4,
+		"run it on another host")
 
 	g.drills(p, leader, "transfer", "API", "floating IP", "PXE")
 	leader = g.settled()

@@ -171,8 +171,7 @@ func (g *gateLab) leftovers(driver string) {
 
 	p.Kill9()
 	g.leaveOpen(filter)
-	p.Must("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface",
-		string(PXE))
+	p.closeOffline(driver).ended(g.t, 0)
 	if err := p.Host.clean(g, filter); err != nil {
 		g.t.Errorf("closed offline: %v", err)
 	}
@@ -193,6 +192,12 @@ func (h *Host) nftables(driver string, l Link) *nftables.Filter {
 	filter, err := nftables.New(firewall.Layout{Interface: string(l), Match: firewall.MatchEther}, options...)
 	testenv.Must(h.net.t, err)
 	return filter
+}
+
+// closeOffline shuts the door of the peer's host without a peer.
+func (p *Peer) closeOffline(driver string) Result {
+	return p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver,
+		"--firewall-interface", string(PXE))
 }
 
 // leaveOpen opens a door for as long as the driver lets anybody.
@@ -240,8 +245,7 @@ func (g *gateLab) powerless(driver string) {
 	p.Binary = filepath.Join(g.dir, "powerless")
 	script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-net_admin --inh-caps=-net_admin %s \"$@\"\n", able)
 	program.Write(g.t, p.Binary, script)
-	r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver,
-		"--firewall-interface", string(PXE))
+	r := p.closeOffline(driver)
 	if r.Code == 0 || !strings.Contains(r.Err, "CAP_NET_ADMIN") {
 		g.t.Errorf("without the capability the command ends with %d and does not name it:\n%s", r.Code, r.Err)
 	}

@@ -25,14 +25,9 @@ func TestLeave(t *testing.T) {
 	l.WaitVoters(1)
 	load.Verify(l.WaitLeader())
 
-	r := rest.Trivet("leave", rest.On())
-	if r.Code != 4 || !strings.Contains(r.Err, "is the only member") {
-		t.Fatalf("the last peer left, or was refused without a reason: exit %d\n%s", r.Code, r.Err)
-	}
+	rest.Trivet("leave", rest.On()).ended(t, 4, "is the only member")
 	for _, p := range []*Peer{follower, leader} { // and again: nothing to do
-		if r := p.Trivet("leave", p.On()); r.Code != 0 || !strings.Contains(r.Err, "nothing to leave") {
-			t.Errorf("leave again: exit %d\n%s", r.Code, r.Err)
-		}
+		p.Trivet("leave", p.On()).ended(t, 0, "nothing to leave")
 		p.Join(rest)
 		p.Start()
 	}
@@ -47,9 +42,7 @@ func (p *Peer) leave(t *testing.T) {
 	if code := p.WaitExit(electLimit); code != 0 {
 		t.Fatalf("%s exited with %d after it left", p.Name, code)
 	}
-	if r := p.Trivet("serve", p.Flags()); r.Code != 2 || !strings.Contains(r.Err, "no peer lives in this data directory") {
-		t.Fatalf("serve after leave: exit %d\n%s", r.Code, r.Err)
-	}
+	p.Trivet("serve", p.Flags()).ended(t, 2, "no peer lives in this data directory")
 }
 
 // TestLeaveRefused: with one of three dead, another may not leave; by force the
@@ -60,29 +53,20 @@ func TestLeaveRefused(t *testing.T) {
 	followers := l.Followers()
 	dead, leaving := followers[0], followers[1]
 	for _, asked := range []*Peer{l.WaitLeader(), leaving} { // the leader decides, whichever peer is asked
-		r := asked.Trivet("remove", dead.Name, asked.On())
-		if r.Code != 4 || !strings.Contains(r.Err, dead.Name+" lives: ") ||
-			!strings.Contains(r.Err, "3 of 3 voters live, 2 are needed; without it 2 of 2 would live") ||
-			!strings.Contains(r.Err, "trivet leave") {
-			t.Fatalf("remove of a peer that lives: exit %d, want 4 and the arithmetic\n%s", r.Code, r.Err)
-		}
+		asked.Trivet("remove", dead.Name, asked.On()).ended(t, 4,
+			dead.Name+" lives: ", "3 of 3 voters live, 2 are needed; without it 2 of 2 would live", "trivet leave")
 	}
 	dead.Kill9()
-	for _, when := range []string{"at once", "when it is known to be silent"} {
-		r := leaving.Trivet("leave", leaving.On())
-		if r.Code != 4 || !strings.Contains(r.Err, "2 members remain, of which 1 ") ||
-			!strings.Contains(r.Err, "a majority of them is 2") || !strings.Contains(r.Err, "--force") {
-			t.Fatalf("leave with a dead peer, %s: exit %d, want 4 and the arithmetic\n%s", when, r.Code, r.Err)
-		}
+	for range 2 { // at once, and when it is known to be silent
+		leaving.Trivet("leave", leaving.On()).ended(t, 4,
+			"2 members remain, of which 1 ", "a majority of them is 2", "--force")
 		await(l.t, growLimit, "the dead peer is known to be silent", leaving.Status, func(s api.Status) bool {
 			return s.Quorum.Live == 2
 		})
 	}
 	leader := l.WaitLeader()
 	leader.Must("remove", dead.Name, leader.On())
-	if r := leader.Trivet("remove", dead.Name, leader.On()); r.Code != 3 {
-		t.Errorf("remove again: exit %d, want 3\n%s", r.Code, r.Err)
-	}
+	leader.Trivet("remove", dead.Name, leader.On()).ended(t, 3)
 	l.WaitVoters(2)
 
 	// The removed one finds out by itself.
@@ -127,9 +111,7 @@ func TestTransfer(t *testing.T) {
 	t.Parallel()
 	l := Three(t)
 	leader, to := l.WaitLeader(), l.Followers()[0]
-	if r := to.Trivet("transfer", to.On()); r.Code != 4 || !strings.Contains(r.Err, "run it on "+leader.Name) {
-		t.Errorf("transfer on a follower: exit %d\n%s", r.Code, r.Err)
-	}
+	to.Trivet("transfer", to.On()).ended(t, 4, "run it on "+leader.Name)
 	leader.Must("transfer", to.Name, leader.On())
 	if now := l.WaitLeader(); now != to {
 		t.Fatalf("%s leads after a transfer to %s", now.Name, to.Name)

@@ -61,6 +61,17 @@ type Peer struct {
 type Result struct {
 	Out, Err string
 	Code     int
+	command  string
+}
+
+// ended wants the command to have ended with a code, and its errors to have all of some words.
+func (r Result) ended(t testing.TB, code int, says ...string) {
+	t.Helper()
+	for _, want := range append(says, "") {
+		if r.Code != code || !strings.Contains(r.Err, want) {
+			t.Fatalf("%s: exit %d, want %d and %q\n%s%s", r.command, r.Code, code, want, r.Out, r.Err)
+		}
+	}
 }
 
 // Flags are the words that tell every command where this peer lives.
@@ -114,7 +125,7 @@ func (p *Peer) ran(cmd *exec.Cmd) Result {
 	if err != nil && !errors.As(err, &exit) {
 		p.t.Fatalf("run trivet: %v", err)
 	}
-	return Result{Out: out.String(), Err: errw.String(), Code: cmd.ProcessState.ExitCode()}
+	return Result{out.String(), errw.String(), cmd.ProcessState.ExitCode(), strings.Join(cmd.Args, " ")}
 }
 
 // Must runs a command that has to succeed and returns its output.

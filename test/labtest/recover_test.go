@@ -29,9 +29,7 @@ func TestRecover(t *testing.T) {
 
 	refuse := func(code int, what string, words ...any) {
 		t.Helper()
-		if r := survivor.Trivet(append(words, survivor.Flags())...); r.Code != code || !strings.Contains(r.Err, what) {
-			t.Fatalf("trivet %v: exit %d, want %d and %q\n%s", words, r.Code, code, what, r.Err)
-		}
+		survivor.Trivet(append(words, survivor.Flags())...).ended(t, code, what)
 	}
 	refuse(4, "another trivet process uses this data directory", "recover", "--dry-run")
 	survivor.Stop()
@@ -52,10 +50,7 @@ func TestRecover(t *testing.T) {
 		t.Fatalf("token %d after recover, %d before (index %d): it must rise", now, before, index)
 	}
 
-	r := gone.Trivet("join", survivor.Cluster, "--token", old, gone.Flags())
-	if r.Code != 7 {
-		t.Fatalf("a join token from before recover: exit %d, want 7\n%s", r.Code, r.Err)
-	}
+	gone.Trivet("join", survivor.Cluster, "--token", old, gone.Flags()).ended(t, 7)
 	back.Spawn()
 	if code := back.WaitExit(electLimit); code != 4 || !strings.Contains(back.Log(), "lives in a higher incarnation") {
 		t.Fatalf("a lost peer that came back exited with %d, want 4 and the reason", code)
@@ -123,9 +118,7 @@ func TestSnapshotRestore(t *testing.T) {
 	guest := l.Add("d")
 	l.Peers = l.Peers[:3]
 	for _, token := range []string{first, second} {
-		if r := guest.Trivet("join", founder.Cluster, "--token", token, guest.Flags()); r.Code != 7 {
-			t.Errorf("a join token from before: exit %d, want 7\n%s", r.Code, r.Err)
-		}
+		guest.Trivet("join", founder.Cluster, "--token", token, guest.Flags()).ended(t, 7)
 	}
 	anew, joins := l.Peers[1], l.Peers[2]
 	anew.joinAnew(founder)
@@ -150,10 +143,7 @@ func TestWipedHost(t *testing.T) {
 	wiped.Kill9()
 	attic := wiped.Dir + ".old"
 	testenv.Must(t, os.Rename(wiped.Dir, attic))
-	if r := wiped.Trivet("serve", wiped.Flags()); r.Code != 2 ||
-		!strings.Contains(r.Err, "no peer lives in this data directory") {
-		t.Fatalf("serve on an empty disk: exit %d\n%s", r.Code, r.Err)
-	}
+	wiped.Trivet("serve", wiped.Flags()).ended(t, 2, "no peer lives in this data directory")
 
 	// Until its session has ended the old one may live: nobody takes its place.
 	wiped.expect(t, 4, "lives: the name and the address are taken", "join", leader.Cluster, "--token", leader.Token(),
