@@ -56,10 +56,7 @@ func kubeNooBaaDays(t *testing.T, k *kubelab.Cluster, audit *kubelab.Audit, trus
 
 // line runs one of the list.
 func (n *nooBaaLab) line(t *testing.T, name string, scenario func()) {
-	t.Run(name, func(t *testing.T) {
-		defer n.adopt(n.Lab.t)
-		n.adopt(t)
-		defer n.tell(t)
+	n.within(t, name, func(t *testing.T) {
 		n.healed()
 		scenario()
 		if calls := n.fence.Calls(t); len(calls) > 0 {

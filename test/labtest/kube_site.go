@@ -79,13 +79,20 @@ func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubecon
 
 // day runs a scenario as a subtest, and looks at what was done when it ends.
 func (s *kubeSite) day(t *testing.T, name string, scenario func()) {
+	s.within(t, name, func(*testing.T) {
+		s.calm()
+		scenario()
+		s.verdict()
+	})
+}
+
+// within runs a part as a subtest, which is the one that fails.
+func (s *kubeSite) within(t *testing.T, name string, part func(*testing.T)) {
 	t.Run(name, func(t *testing.T) {
 		defer s.adopt(s.Lab.t)
 		s.adopt(t)
 		defer s.tell(t)
-		s.calm()
-		scenario()
-		s.verdict()
+		part(t)
 	})
 }
 

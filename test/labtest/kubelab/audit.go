@@ -58,7 +58,6 @@ type Deed struct {
 	// Of a Node as it was after it.
 	Token, Version uint64
 	Cordoned, Out  bool
-	Boot           string
 	// Bound says that a deletion names the UID and the version.
 	Bound bool
 }
@@ -67,13 +66,12 @@ type Deed struct {
 type auditEvent struct {
 	Verb                     string
 	RequestReceivedTimestamp time.Time
-	ObjectRef                struct{ Resource, Namespace, Name, Subresource string }
+	ObjectRef                struct{ Resource, Namespace, Name string }
 	ResponseStatus           struct{ Code int }
 	RequestObject            struct {
 		Preconditions struct{ UID, ResourceVersion string }
 	}
 	ResponseObject struct {
-		Kind     string
 		Metadata struct {
 			UID, ResourceVersion string
 			Annotations          map[string]string
@@ -82,7 +80,6 @@ type auditEvent struct {
 			NodeName string
 			Taints   []failover.Taint
 		}
-		Status json.RawMessage // a word if it is an error
 	}
 }
 

@@ -31,12 +31,7 @@ const (
 // Machine is what is physically true of a kube node.
 type Machine struct {
 	State   Power
-	Boot    int    // counts its boots
 	Address string // of its kubelet
-	Pods    []struct {
-		UID, Pod string
-		Volumes  []string
-	}
 }
 
 // Violation is a moment in which two live kube nodes ran the same pod or wrote

@@ -52,8 +52,6 @@ func (m Machine) Inventory() []byte { return machine.Inventory(m.Hardware()) }
 
 // Node is what Ironic tells of one.
 type Node struct {
-	UUID       string         `json:"uuid"`
-	Name       string         `json:"name"`
 	Provision  string         `json:"provision_state"`
 	Power      string         `json:"power_state"`
 	LastError  string         `json:"last_error"`
@@ -62,7 +60,6 @@ type Node struct {
 
 // Port is what Ironic tells of one.
 type Port struct {
-	UUID       string `json:"uuid"`
 	Address    string `json:"address"`
 	PXEEnabled bool   `json:"pxe_enabled"`
 }
