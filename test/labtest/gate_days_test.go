@@ -274,7 +274,8 @@ func TestVerdicts(t *testing.T) {
 		"again":         {answersOf(one, none, two, none, three, three), handOver{to: 2, gap: 2 * askEvery, again: 1}},
 		"the second, too": {answersOf(one, none, two, none, three, two),
 			handOver{to: 2, gap: 2 * askEvery, again: 1, overlap: 1, late: 3 * askEvery}},
-		"and back": {answersOf(one, none, two, none, one), handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
+		"and back": {answersOf(one, none, two, none, one),
+			handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
 	} {
 		if got := judge(c.all, 1); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

@@ -32,7 +32,8 @@ func (i *Ironic39) StartPXEFilter() *PXEFilter {
 	// It refuses the transport of conductor and API, and reads their database.
 	conf := strings.Replace(i.config(i.Addr, ""), "rpc_transport = json-rpc", "rpc_transport = none", 1)
 	conf = strings.Replace(conf, "/ironic.log", "/filter.log", 1)
-	testenv.PutFile(i.test, filepath.Join(i.root, i.dir), "filter.conf", conf+"[pxe_filter]\ndhcp_hostsdir = "+i.dir+"/hosts\n")
+	conf += "[pxe_filter]\ndhcp_hostsdir = " + i.dir + "/hosts\n"
+	testenv.PutFile(i.test, filepath.Join(i.root, i.dir), "filter.conf", conf)
 	f.proc = program.Run(i.test, i.command("ironic-pxe-filter", "--config-file", i.dir+"/filter.conf"), syscall.SIGKILL)
 	testwait.Within(i.test, ironic39Ready, "ironic-pxe-filter has written its files", func() error {
 		if !f.proc.Running() {
