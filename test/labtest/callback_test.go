@@ -37,7 +37,7 @@ func lostAnswer(t *testing.T, ironic *openstack.Ironic) {
 		state   string
 	}{
 		{machines[0], machines[0].Inventory(), http.StatusOK, "finished"},
-		{machines[1], withError(t, machines[1].Inventory()), http.StatusBadRequest, "error"},
+		{machines[1], withKey(t, machines[1].Inventory(), "error", "the disk is on fire"), http.StatusBadRequest, "error"},
 	} {
 		if reply, err := httpapi.Ask(s.Peers[0].wire, door, "POST", "/v1/continue", nil, c.body); err == nil {
 			t.Fatalf("the answer was not cut: %d %s", reply.Status, reply.Body)
@@ -83,18 +83,14 @@ func (s *SiteLab) patchedOnce(machines []openstack.Machine) {
 	}
 }
 
-// withError makes a document of a ramdisk that failed.
-func withError(t *testing.T, document []byte) []byte {
-	t.Helper()
-	return withKey(t, document, "error", "the disk is on fire")
-}
-
 // withKey sets one key of a document.
-func withKey(t *testing.T, document []byte, key string, value any) []byte {
+func withKey(t testing.TB, document []byte, key string, value any) []byte {
 	t.Helper()
-	var all map[string]any
+	var all map[string]json.RawMessage
 	testenv.Must(t, json.Unmarshal(document, &all))
-	all[key] = value
+	var err error
+	all[key], err = json.Marshal(value)
+	testenv.Must(t, err)
 	text, err := json.Marshal(all)
 	testenv.Must(t, err)
 	return text

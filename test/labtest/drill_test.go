@@ -17,9 +17,8 @@ import (
 // TestDrill practises the loss of the leader on three hosts with a door and a
 // floating IP, by hand-over and by the end of its process.
 func TestDrill(t *testing.T) {
-	g := gateKind{machines: 3}.build(t, "nftables")
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g := gateKind{}.build(t, "nftables")
+	g.waits(t)
 	leader := g.settled()
 	p := g.Followers()[0]
 

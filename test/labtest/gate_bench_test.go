@@ -80,7 +80,7 @@ func measured(t *testing.T) (f figures, trials int) {
 // until the kernel of the leader's host lets the machine through.
 func TestFiguresOfStarts(t *testing.T) {
 	f, trials := measured(t)
-	g := newGateOf(t, "nftables", siteMachines)
+	g := gateKind{machines: siteMachines}.build(t, "nftables")
 	leader, machines := g.listed(), g.machines[2:]
 	allowed := leader.Host.allowances(t)
 	via := []*Peer{g.Followers()[0], leader}
@@ -103,7 +103,7 @@ func TestFiguresOfStarts(t *testing.T) {
 func TestFiguresOfABatch(t *testing.T) {
 	f, trials := measured(t)
 	boots := min(batchBoots, time.Duration(trials)*batchBootsEach)
-	g := newGateOf(t, "nftables", siteMachines)
+	g := gateKind{machines: siteMachines}.build(t, "nftables")
 	leader, machines := g.listed(), g.machines[2:2+batchMachines]
 	g.fleet(machines, boots, boots)
 	began := time.Now()
@@ -212,7 +212,7 @@ func TestFiguresByIptables(t *testing.T) { handOvers(t, "iptables") }
 
 func handOvers(t *testing.T, driver string) {
 	f, trials := measured(t)
-	g := newGateOf(t, driver, siteMachines)
+	g := gateKind{machines: siteMachines}.build(t, driver)
 	g.wait(t)
 	for range trials {
 		g.measure(f, "kill", (*Peer).Kill9, (*Peer).Start)
@@ -241,8 +241,7 @@ func TestFiguresOverIPv6(t *testing.T) {
 // wait makes a machine wait for its ramdisk.
 func (g *gateLab) wait(t *testing.T) {
 	g.listed()
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g.waits(t)
 }
 
 // measure does something to the leader, waits until another host answers, and

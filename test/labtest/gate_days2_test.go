@@ -36,9 +36,8 @@ func TestGateOnMoreDays(t *testing.T) {
 	for _, driver := range []string{"nftables", "iptables"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
-			g := gateKind{machines: 3, env: []string{"TRIVET_FIREWALL_SYNC_PERIOD=" + syncPeriod.String()}}.build(t, driver)
-			g.Introspect(g.machines[:1])
-			g.allowed = g.boot(t, g.machines[0])
+			g := gateKind{env: []string{"TRIVET_FIREWALL_SYNC_PERIOD=" + syncPeriod.String()}}.build(t, driver)
+			g.waits(t)
 			long := longDays()
 			if driver == "nftables" || long { // what no driver has a part in
 				g.forsaken()

@@ -78,18 +78,9 @@ func installGate(t testing.TB) {
 	program.Install(t, "a DHCP server", "dnsmasq-base", "nftables", "iptables")
 }
 
-// newGate starts three peers whose filter is made by driver, and introspects
-// nothing yet.
-func newGate(t *testing.T, driver string) *gateLab { return newGateOf(t, driver, 3) }
-
-// newGateOf is newGate with so many machines that Ironic knows, 3 or more.
-func newGateOf(t *testing.T, driver string, machines int) *gateLab {
-	return gateKind{machines: machines}.build(t, driver)
-}
-
 // gateKind is what distinguishes one gate from another.
 type gateKind struct {
-	machines int         // that Ironic knows, 3 or more
+	machines int         // that Ironic knows, 3 if it is less
 	six      bool        // machines boot, and the address floats, over IPv6
 	env      []string    // of the peers
 	furnish  func(*Peer) // completes a new peer, if not nil
@@ -98,7 +89,7 @@ type gateKind struct {
 func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	testenv.NeedRoot(t, "ip")
 	installGate(t)
-	sim := newSimulated(t, k.machines)
+	sim := newSimulated(t, max(3, k.machines))
 	l := NewHosts(t)
 	g := &gateLab{machines: sim.machines, driver: driver, longest: make(worst), six: k.six, files: driver == "dnsmasq",
 		floating: l.net.site(floatingHost), dhcp: make(map[*Host]*program.Process)}
@@ -169,6 +160,13 @@ func (g *gateLab) boot(t *testing.T, m openstack.Machine) *asker {
 		return g.solicit(t, m)
 	}
 	return g.discover(t, m)
+}
+
+// waits has a machine wait for its ramdisk, and ask for offers.
+func (g *gateLab) waits(t *testing.T) {
+	t.Helper()
+	g.Introspect(g.machines[:1])
+	g.allowed = g.boot(t, g.machines[0])
 }
 
 // discover asks for an offer of DHCP over IPv4.

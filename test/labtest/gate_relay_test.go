@@ -118,11 +118,10 @@ func TestGateByIptablesIPv6(t *testing.T) { gateSix(t, "iptables") }
 
 func gateSix(t *testing.T, driver string) {
 	t.Parallel()
-	g := gateKind{machines: 3, six: true}.build(t, driver)
+	g := gateKind{six: true}.build(t, driver)
 	deniedFour := g.discover(t, g.machines[1])
 	g.comesAndGoes(t)
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g.waits(t)
 	four := g.discover(t, g.machines[0])
 	strange, behind := g.boot(t, stranger()), g.behindRelays(t)
 	g.handOvers(3, 1, 1)
@@ -152,7 +151,7 @@ func doubled(all []asked) int { return count(all, func(one asked) bool { return 
 // relay passes on of it gets nothing.
 func TestGateBehindRelays(t *testing.T) {
 	t.Parallel()
-	g := gateKind{machines: 3, env: []string{"TRIVET_FIREWALL_MATCH=chaddr"}}.build(t, "nftables")
+	g := gateKind{env: []string{"TRIVET_FIREWALL_MATCH=chaddr"}}.build(t, "nftables")
 	denied := []*asker{g.relayed(t, g.machines[1]), g.forwarded(t, g.machines[0]), g.forwarded(t, g.machines[1]),
 		g.forwarded(t, stranger())}
 	g.Introspect(g.machines[:1])

@@ -24,9 +24,8 @@ const unheardFor = 20 * time.Second
 // back and opens nothing before it has heard them. At no sample two hosts answer.
 func TestRestoreWhileOldPeersRun(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, "nftables")
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g := gateKind{}.build(t, "nftables")
+	g.waits(t)
 	leader := g.settled()
 	founder := g.Followers()[0]
 	old := slices.DeleteFunc(slices.Clone(g.Peers), func(p *Peer) bool { return p == founder })

@@ -57,8 +57,7 @@ func TestGateIsSteady(t *testing.T) {
 		kind.furnish = func(p *Peer) { p.Binary = slow }
 	}
 	g := kind.build(t, "nftables")
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g.waits(t)
 	leader := g.settled()
 	g.busy(t)
 	before := g.troubles(t, leader)

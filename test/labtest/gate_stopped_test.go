@@ -25,7 +25,7 @@ func TestStoppedBetweenProofAndWrite(t *testing.T) {
 	for _, driver := range []string{"nftables", "iptables"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
-			g := gateKind{machines: 3, furnish: func(p *Peer) { p.Binary = s.Binary }}.build(t, driver)
+			g := gateKind{furnish: func(p *Peer) { p.Binary = s.Binary }}.build(t, driver)
 			g.Introspect(g.machines[:1])
 			g.allowed = g.discover(t, g.machines[0])
 			long := longDays()

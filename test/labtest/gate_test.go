@@ -21,10 +21,9 @@ func TestGateByIptables(t *testing.T) { gate(t, "iptables") }
 
 func gate(t *testing.T, driver string) {
 	t.Parallel()
-	g := newGate(t, driver)
+	g := gateKind{}.build(t, driver)
 	g.comesAndGoes(t)
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g.waits(t)
 	g.handOvers(3, 3, 3)
 	g.endsLate()
 	g.severed()
@@ -149,9 +148,8 @@ func (g *gateLab) verdict(what string, a *asker, began time.Time, old int, goal 
 // a dead host go on letting machines in; what shuts it is the lease.
 func TestGateByDnsmasq(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, "dnsmasq")
-	g.Introspect(g.machines[:1])
-	g.allowed = g.boot(t, g.machines[0])
+	g := gateKind{}.build(t, "dnsmasq")
+	g.waits(t)
 	for range 2 {
 		g.strike("SIGKILL", bootLimit, func(p *Peer) {
 			p.Kill9()

@@ -105,7 +105,8 @@ func (s *takeover) fill() map[string]any {
 		s.o.WaitState(m, "finished")
 	}
 	failed := s.machines[6]
-	if reply, err := s.o.Ask("POST", "/v1/continue", s.broken(failed)); err != nil ||
+	broken := withKey(s.t, failed.Inventory(), "disk_broken", true) // a ramdisk's own error leaves the original waiting
+	if reply, err := s.o.Ask("POST", "/v1/continue", broken); err != nil ||
 		reply.Status != http.StatusBadRequest {
 		s.t.Errorf("a ramdisk's error is answered %d %s, %v", reply.Status, reply.Body, err)
 	}
@@ -132,18 +133,6 @@ func (s *takeover) reapplied(m openstack.Machine) {
 		}
 		return nil
 	})
-}
-
-// broken is what the ramdisk of a machine posts that a rule lets fail. A ramdisk's
-// own error leaves the original waiting.
-func (s *takeover) broken(m openstack.Machine) []byte {
-	s.t.Helper()
-	var document map[string]json.RawMessage
-	err := json.Unmarshal(m.Inventory(), &document)
-	document["disk_broken"] = json.RawMessage(`true`)
-	body, again := json.Marshal(document)
-	testenv.Must(s.t, errors.Join(err, again))
-	return body
 }
 
 // takeoverRules are of every operator and action, in the short and the long form.

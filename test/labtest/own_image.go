@@ -78,11 +78,8 @@ func buildOwnImage(t *testing.T, dir string) {
 // makeDisk makes an ext4 of a size with what is in a directory.
 func makeDisk(t testing.TB, path string, size int64, from, features string) {
 	t.Helper()
-	err := os.WriteFile(path, nil, 0o600)
-	if err == nil {
-		err = os.Truncate(path, size)
-	}
-	testenv.Must(t, err)
+	testenv.Must(t, os.WriteFile(path, nil, 0o600))
+	testenv.Must(t, os.Truncate(path, size))
 	sh(t, "mke2fs", "-q", "-F", "-t", "ext4", "-O", features, "-d", from, path)
 }
 

@@ -138,11 +138,8 @@ func (s *Stoppable) request(p *Peer, place string) string {
 func (s *Stoppable) ask(p *Peer, place, clock string) {
 	p.t.Helper()
 	request := s.request(p, place)
-	err := os.WriteFile(request+".new", []byte(clock), 0o600)
-	if err == nil {
-		err = os.Rename(request+".new", request)
-	}
-	testenv.Must(p.t, err)
+	testenv.Must(p.t, os.WriteFile(request+".new", []byte(clock), 0o600))
+	testenv.Must(p.t, os.Rename(request+".new", request))
 }
 
 // forget takes back what a peer was asked and has not done yet.
