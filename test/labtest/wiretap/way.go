@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -19,6 +20,7 @@ type Way struct {
 
 	listener net.Listener
 	server   func() string
+	drops    atomic.Int64
 	mu       sync.Mutex
 	cut      bool
 	open     map[net.Conn]bool
@@ -56,12 +58,14 @@ func (w *Way) serve() {
 
 func (w *Way) relay(near net.Conn) {
 	defer near.Close()
-	far, err := net.Dial("tcp", w.server())
+	server := w.server()
+	drops := w.drops.Load()
+	far, err := net.Dial("tcp", server)
 	if err != nil {
 		return // the server's refusal is a connection that ends at once
 	}
 	defer far.Close()
-	if !w.enter(near) {
+	if !w.enter(near, drops) {
 		return
 	}
 	defer w.leave(near)
@@ -76,13 +80,15 @@ func (w *Way) relay(near net.Conn) {
 	<-done
 }
 
-func (w *Way) enter(near net.Conn) bool {
+// enter reports whether a connection goes on, for which nothing was dropped or cut meanwhile.
+func (w *Way) enter(near net.Conn, drops int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.cut {
-		w.open[near] = true
+	if w.cut || w.drops.Load() != drops {
+		return false
 	}
-	return !w.cut
+	w.open[near] = true
+	return true
 }
 
 func (w *Way) leave(near net.Conn) {
@@ -95,6 +101,7 @@ func (w *Way) leave(near net.Conn) {
 func (w *Way) Drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.drops.Add(1)
 	for near := range w.open {
 		_ = near.Close() // it may have ended by itself
 	}
