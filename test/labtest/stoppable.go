@@ -164,7 +164,7 @@ func PoisonedBinary(t testing.TB) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	testenv.Must(t, err)
-	const anchor = "return []entry{\n"
+	const anchor = "return []inspector.Hook{\n"
 	hooks := filepath.Join(root, "inspector", "hooks")
 	registry := testenv.GetFile(t, hooks, "hooks.go")
 	if strings.Count(registry, anchor) != 1 {
@@ -172,7 +172,7 @@ func PoisonedBinary(t testing.TB) string {
 	}
 	binary := filepath.Join(t.TempDir(), "trivet")
 	overlaid(t, binary, map[string]string{
-		filepath.Join(hooks, "hooks.go"):  strings.Replace(registry, anchor, anchor+"\t\t{\"poison\", newPoison},\n", 1),
+		filepath.Join(hooks, "hooks.go"):  strings.Replace(registry, anchor, anchor+"\t\tpoison{},\n", 1),
 		filepath.Join(hooks, "poison.go"): testenv.GetFile(t, "testdata/poison", "poison.go"),
 	})
 	return binary

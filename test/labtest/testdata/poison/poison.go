@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -17,8 +16,6 @@ var (
 	_ inspector.Before = poison{}
 	_ inspector.After  = poison{}
 )
-
-func newPoison(config.Inspection) (inspector.Hook, error) { return poison{}, nil }
 
 // Name implements inspector.Hook.
 func (poison) Name() string { return "poison" }
