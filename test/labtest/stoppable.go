@@ -164,16 +164,12 @@ func PoisonedBinary(t testing.TB) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	testenv.Must(t, err)
-	const anchor = "return []inspector.Hook{\n"
-	hooks := filepath.Join(root, "inspector", "hooks")
-	registry := testenv.GetFile(t, hooks, "hooks.go")
-	if strings.Count(registry, anchor) != 1 {
-		t.Fatalf("hooks.go of %s has no %q any more, where the poison is put in", hooks, anchor)
-	}
+	registry, err := withPoison(testenv.GetFile(t, root, hooksRegistry))
+	testenv.Must(t, err)
 	binary := filepath.Join(t.TempDir(), "trivet")
 	overlaid(t, binary, map[string]string{
-		filepath.Join(hooks, "hooks.go"):  strings.Replace(registry, anchor, anchor+"\t\tpoison{},\n", 1),
-		filepath.Join(hooks, "poison.go"): testenv.GetFile(t, "testdata/poison", "poison.go"),
+		filepath.Join(root, hooksRegistry):               registry,
+		filepath.Join(root, "inspector/hooks/poison.go"): testenv.GetFile(t, "testdata/poison", "poison.go"),
 	})
 	return binary
 }

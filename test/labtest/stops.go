@@ -52,8 +52,8 @@ func stops() map[string][]edit {
 		"firewall/floatingip/address.go": {{"	if err := k.AddrReplace(", at(beforePut) + "	if err := k.AddrReplace("}},
 		"failover/cluster_controller.go": {{"	s.refuse(d.Node.UID)\n", "	s.refuse(d.Node.UID)\n" + at(afterStep+"intent")}},
 		"failover/remedy.go": {
-			{"	case err == nil:\n		r.log.Info(",
-				"	case err == nil:\n		labstop.At(\"" + afterStep + "\" + to.String())\n		r.log.Info("}},
+			{"	r.log.Info(\"remediation advanced\"",
+				"	labstop.At(\"" + afterStep + "\" + to.String())\n	r.log.Info(\"remediation advanced\""}},
 		"failover/remedy_fence.go": {
 			{"	return r.move(ctx, m, kubestate.RemOff,", at(beforeOff) + "	return r.move(ctx, m, kubestate.RemOff,"},
 			{"		now, err = s.cluster.Mark(",
@@ -65,12 +65,24 @@ func stops() map[string][]edit {
 	}
 }
 
-// withStops is a source with its stops. Each place must still be there: without it a test
-// waits in vain.
-func withStops(file, text string) (string, error) {
-	for _, e := range stops()[file] {
+// withStops is a source with its stops.
+func withStops(file, text string) (string, error) { return edited(file, text, stops()[file]...) }
+
+// hooksRegistry is the file of the product that lists the hooks.
+const hooksRegistry = "inspector/hooks/hooks.go"
+
+// withPoison is the text of hooksRegistry with one hook more.
+func withPoison(text string) (string, error) {
+	const first = "	return []inspector.Hook{\n"
+	return edited(hooksRegistry, text, edit{first, first + "		poison{},\n"})
+}
+
+// edited is a source with edits. Each place must still be there: without it a test waits
+// in vain.
+func edited(file, text string, edits ...edit) (string, error) {
+	for _, e := range edits {
 		if !strings.Contains(text, e.old) {
-			return "", fmt.Errorf("%s has the place no more where the process is stopped: %q", file, e.old)
+			return "", fmt.Errorf("%s has the place no more that a test edits: %q", file, e.old)
 		}
 		text = strings.ReplaceAll(text, e.old, e.new)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
-// The places where the tests of tier 2 stop a process are in the sources.
+// The places where the tests of tier 2 stop a process, or poison it, are in the sources.
 func TestStopsFitTheSource(t *testing.T) {
 	for file := range stops() {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
@@ -20,6 +20,9 @@ func TestStopsFitTheSource(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+	if _, err := withPoison(testenv.GetFile(t, "../..", hooksRegistry)); err != nil {
+		t.Error(err)
 	}
 	if _, err := withStops("failover/remedy.go", "package failover\n"); err == nil {
 		t.Error("a source without its place is taken")
