@@ -135,7 +135,9 @@ func NotServed(hosts []Facts) (sentences []string) {
 			if f.Plan.Driver == noop || !f.DHCP.Listening || len(conf.Problems) > 0 {
 				continue
 			}
-			if !six && slices.ContainsFunc(conf.Boots, isSNPOnly) {
+			if !six && slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { // iPXE for UEFI, as Trivet has dnsmasq name it
+				return strings.HasPrefix(path.Base(b.Name), "snponly")
+			}) {
 				unsigned = append(unsigned, f.Peer)
 			}
 			served := slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { // a loader that is fetched by HTTP
@@ -167,9 +169,6 @@ func NotServed(hosts []Facts) (sentences []string) {
 	}
 	return sentences
 }
-
-// isSNPOnly reports whether a boot loader is iPXE's for UEFI, as Trivet has dnsmasq name it.
-func isSNPOnly(b dnsmasq.Boot) bool { return strings.HasPrefix(path.Base(b.Name), "snponly") }
 
 // ownTFTP reports whether a URL is served by this host's dnsmasq, which does not
 // run: the check of DHCP reports that, and not each file.
