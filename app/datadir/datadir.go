@@ -92,7 +92,10 @@ func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{root: root, lock: f, fault: fault}
-	if err := errors.Join(d.signLock(), d.sweep(), d.finishSwitch()); err != nil {
+	// What the last process wrote is written over, and the block is never given back: on a full
+	// disk this one would not get another.
+	_, err = f.WriteAt(fmt.Appendf(nil, "%-15d\n", os.Getpid()), 0)
+	if err := errors.Join(inDir(err), d.sweep(), d.finishSwitch()); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -155,13 +158,6 @@ func lockIn(root string, flag int) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w%s", root, ErrLocked, holder), f.Close())
 	}
 	return f, nil
-}
-
-// signLock writes over what the last process wrote, and never gives the block
-// back: on a full disk it would not get another.
-func (d *Dir) signLock() error {
-	_, err := d.lock.WriteAt(fmt.Appendf(nil, "%-15d\n", os.Getpid()), 0)
-	return inDir(err)
 }
 
 // sweep removes what was being built or thrown away when a process died.
