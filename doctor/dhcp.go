@@ -135,7 +135,7 @@ func NotServed(hosts []Facts) (sentences []string) {
 			if f.Plan.Driver == noop || !f.DHCP.Listening || len(conf.Problems) > 0 {
 				continue
 			}
-			if !six && slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { // iPXE for UEFI, as Trivet has dnsmasq name it
+			if !six && slices.ContainsFunc(conf.Boots, func(b dnsmasq.Boot) bool { // iPXE for UEFI
 				return strings.HasPrefix(path.Base(b.Name), "snponly")
 			}) {
 				unsigned = append(unsigned, f.Peer)
