@@ -16,12 +16,12 @@ import (
 // no port, which it might enrol, it is sent one document at most (relay-enrols).
 func TestRelaysSurvive(t *testing.T) {
 	t.Parallel()
-	const machines = 24
+	const machines, inspection = 24, 15 * time.Minute
 	for i, how := range Losses() {
 		t.Run(how.Name, func(t *testing.T) {
 			SimulateSite(t, 3, uint64(700+i), func(c *Cluster) *Site {
 				conf := quick()
-				conf.Timeout = 15 * time.Minute
+				conf.Timeout = inspection
 				conf.ContinueInspection = config.ContinueRelay
 				s := NewSite(c, machines, conf)
 				s.expectAll()
@@ -47,7 +47,9 @@ func TestRelaysSurvive(t *testing.T) {
 				s.away(false)
 				s.ramdisks.Wait()
 				s.show(s.Nodes()...)
-				c.Until(3*time.Minute, "no callback is pending", func() bool {
+				// A repeat of which Ironic says 404 ends when it has said so for AbsentTimeout, and an attempt that
+				// does not reach Ironic begins that again: only the time that each has is a bound.
+				c.Until(inspection, "no callback is pending", func() bool {
 					c.revive()
 					v, ok := c.newest()
 					return ok && v.RelaysPending() == 0
