@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -100,7 +101,7 @@ func (f Facts) wrongCallback(text string, several, last bool, hosts []Facts) str
 	})
 	switch {
 	case f.Plan.FloatingIP == "" && (several || owner < 0 || len(hosts) == 1):
-	case several && (owner >= 0 || floating):
+	case several && (owner >= 0 || floating || slices.ContainsFunc(addressesOf(at, f.Boot.Hosts), silentAt(hosts))):
 	case f.Plan.FloatingIP == "":
 		return fmt.Sprintf("that is an address of %s, which dies with it; name each host", hosts[owner].Peer)
 	case !floating && owner >= 0:
@@ -130,6 +131,19 @@ func addressesOf(host string, named []string) []string {
 		return []string{host}
 	}
 	return named
+}
+
+// silentAt returns what reports whether a peer has an address, by the routes of the hosts that
+// answered: of a host that says nothing no other fact tells it.
+func silentAt(hosts []Facts) func(address string) bool {
+	return func(address string) bool {
+		return slices.ContainsFunc(hosts, func(h Facts) bool {
+			return slices.ContainsFunc(h.Routes, func(r Route) bool {
+				host, _, err := net.SplitHostPort(r.Address)
+				return err == nil && same(host, address)
+			})
+		})
+	}
 }
 
 func callbackPort(u *url.URL) uint16 {
