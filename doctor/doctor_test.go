@@ -79,7 +79,8 @@ func TestNothingIsFoundOnAHealthyCluster(t *testing.T) {
 // The address of a host that says nothing is right where a ramdisk's list has it.
 func TestAListMayNameASilentHost(t *testing.T) {
 	hosts := healthy()
-	hosts[0].Boot.Callback = "http://192.0.2.1:5050/v1/continue,http://192.0.2.2:5050/v1/continue," + hosts[0].Boot.Callback
+	hosts[0].Boot.Callback = "http://192.0.2.1:5050/v1/continue,http://192.0.2.2:5050/v1/continue," +
+		hosts[0].Boot.Callback
 	hosts[1] = Facts{Peer: hosts[1].Peer, Error: "connection refused"}
 	for _, f := range judge(t, hosts, "boot") {
 		t.Errorf("list-with-a-silent-host: %+v", f)
