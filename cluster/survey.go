@@ -74,8 +74,8 @@ func (s Surveyor) Ask(ctx context.Context, peers []membership.FormerMember) (ask
 		}
 		o.Newer = func(uint64) {} // a peer that tells it answers the ping as well
 		o.Logger = slog.New(slog.DiscardHandler)
-		gossip, err := NewGossip(o)
-		if err != nil {
+		var gossip *Gossip // no := below, which would give the deferred function an err of its own
+		if gossip, err = NewGossip(o); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, gossip.Drop()) }()

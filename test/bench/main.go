@@ -130,8 +130,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return serveBare(ctx, o.bare)
 	}
 	if o.profiles != "" {
-		stop, err := startProfile(o.profiles)
-		if err != nil {
+		var stop func() error // no := below, which would give the deferred function an err of its own
+		if stop, err = startProfile(o.profiles); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()

@@ -187,8 +187,8 @@ func (h Host) lookForRamdisk(ctx context.Context, p Plan, r *Report) {
 func (h Host) tryConf(ctx context.Context, text string) (err error) {
 	part := temporary(pxe.ConfFile)
 	if h.Dry { // nothing is written where dnsmasq's files are
-		dir, err := os.MkdirTemp("", "trivet-dnsmasq-")
-		if err != nil {
+		var dir string // no := below, which would give the deferred function an err of its own
+		if dir, err = os.MkdirTemp("", "trivet-dnsmasq-"); err != nil {
 			return fmt.Errorf("try the configuration: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
