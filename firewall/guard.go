@@ -188,7 +188,7 @@ type watch struct {
 	others   others
 	handOver *handOver
 
-	door     heldLease
+	door     kernelElement
 	shown    shownAddress
 	recorded bool // PassOpen of this token is in the log
 	taken    bool // AddressTaken of this token is in the log

@@ -11,15 +11,15 @@ import (
 // most so far apart, with raft.timing normal, and need not be asked for.
 const recentProof = 60 * time.Millisecond
 
-// heldLease is what the guard knows of an element of the kernel's.
-type heldLease struct {
+// kernelElement is what the guard knows of an element of the kernel's.
+type kernelElement struct {
 	open    bool      // it is in force, as far as we know
 	swapped time.Time // when its newest write had ended
 }
 
 // swap opens the lease for d, or holds it. It fails with ErrLapsed when what it swaps
 // from has ended: then it is not open.
-func (h *heldLease) swap(ctx context.Context, kernel Swap, d time.Duration) error {
+func (h *kernelElement) swap(ctx context.Context, kernel Swap, d time.Duration) error {
 	verb := kernel.Hold
 	if !h.open {
 		verb = kernel.Open

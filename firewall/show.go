@@ -9,7 +9,7 @@ import (
 
 // shownAddress is what the guard knows of the address, and of the lease that lets it out.
 type shownAddress struct {
-	heldLease
+	kernelElement
 	held bool // the address is on this host
 }
 
