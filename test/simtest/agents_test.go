@@ -207,7 +207,7 @@ func (a *agents) deliverByList(node string) bool {
 // agentSite is a site whose machines' documents are Ironic's, with the ports of all nodes known.
 func agentSite(c *Cluster, machines int) *Site {
 	conf := quick()
-	conf.Timeout = 15 * time.Minute
+	conf.Timeout = relayTime
 	conf.ContinueInspection = config.ContinueRelay
 	s := NewSite(c, machines, conf)
 	s.expectAll()
@@ -218,7 +218,7 @@ func agentSite(c *Cluster, machines int) *Site {
 
 // everyDocumentArrived wants the document of each machine in Ironic, once.
 func everyDocumentArrived(c *Cluster, s *Site) {
-	c.Until(3*time.Minute, "no callback is pending", func() bool {
+	c.Until(relayTime, "no callback is pending", func() bool {
 		c.revive()
 		v, ok := c.newest()
 		return ok && v.RelaysPending() == 0

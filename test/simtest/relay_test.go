@@ -8,6 +8,11 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
+// relayTime is what Ironic's own callbacks have to arrive in. Tests wait for them that long: a
+// repeat of which Ironic says 404 ends when it has said so for AbsentTimeout, and an attempt that
+// does not reach Ironic begins that again.
+const relayTime = 15 * time.Minute
+
 // TestRelaysSurvive loses one leader after the other, in every way there is,
 // while callbacks come in that are Ironic's own, of which every other node's
 // ports are known, and while Ironic is away for a while. Whatever was accepted
@@ -16,12 +21,12 @@ import (
 // no port, which it might enrol, it is sent one document at most (relay-enrols).
 func TestRelaysSurvive(t *testing.T) {
 	t.Parallel()
-	const machines, inspection = 24, 15 * time.Minute
+	const machines = 24
 	for i, how := range Losses() {
 		t.Run(how.Name, func(t *testing.T) {
 			SimulateSite(t, 3, uint64(700+i), func(c *Cluster) *Site {
 				conf := quick()
-				conf.Timeout = inspection
+				conf.Timeout = relayTime
 				conf.ContinueInspection = config.ContinueRelay
 				s := NewSite(c, machines, conf)
 				s.expectAll()
@@ -47,9 +52,7 @@ func TestRelaysSurvive(t *testing.T) {
 				s.away(false)
 				s.ramdisks.Wait()
 				s.show(s.Nodes()...)
-				// A repeat of which Ironic says 404 ends when it has said so for AbsentTimeout, and an attempt that
-				// does not reach Ironic begins that again: only the time that each has is a bound.
-				c.Until(inspection, "no callback is pending", func() bool {
+				c.Until(relayTime, "no callback is pending", func() bool {
 					c.revive()
 					v, ok := c.newest()
 					return ok && v.RelaysPending() == 0
