@@ -163,7 +163,8 @@ func (s *kubeSite) devicesFail() {
 }
 
 // deviceLies has every device say off of a machine that is on: its kubelet
-// contradicts them, nothing is deleted, and somebody is called.
+// contradicts them, nothing is deleted, and an operator is called, without whom the devices
+// are not used again.
 func (s *kubeSite) deviceLies() {
 	node, known := s.victim()
 	pods := s.uids("db")
@@ -186,6 +187,13 @@ func (s *kubeSite) deviceLies() {
 	if now := s.fence.Calls(s.t); len(now) != calls || passed(m, "off") || s.uids("db") != pods {
 		s.t.Errorf("%s; the devices were told %+v", steps(m), now)
 	}
+	if d, err := s.simulate(node); err != nil || d.Would || !strings.Contains(strings.Join(d.Why, " "), "its device was found out") {
+		s.t.Errorf("its device may be used again before an operator says so: %+v, %v", d, err)
+	}
+	s.mend()
+	p := s.anyPeer()
+	p.Must("failover", "test-fence", node, p.On())
+	p.Must("failover", "release", node, "--to", "fencing", p.On())
 }
 
 // alarmed waits until everybody who may look is told of one that is stuck.

@@ -248,16 +248,19 @@ func (s *kubeSite) calm() {
 			return fmt.Errorf("marks are left:\n%s", marked)
 		}
 		for _, n := range f.Nodes {
-			var d admin.Simulation
-			if err := s.anyPeer().Call("GET", "/v1/failover/simulation/"+kubeName+"/"+n.Name, nil, &d); err != nil {
-				return err
-			}
-			if !d.Would {
-				return fmt.Errorf("%s would not be remediated: %q", n.Name, d.Why)
+			d, err := s.simulate(n.Name)
+			if err != nil || !d.Would {
+				return fmt.Errorf("%s would not be remediated: %q, %v", n.Name, d.Why, err)
 			}
 		}
 		return nil
 	})
+}
+
+// simulate asks what would be done about a kube node if it died now.
+func (s *kubeSite) simulate(node string) (d admin.Simulation, err error) {
+	err = s.anyPeer().Call("GET", "/v1/failover/simulation/"+kubeName+"/"+node, nil, &d)
+	return d, err
 }
 
 // moved waits until pods of a workload run elsewhere than on a kube node.
