@@ -177,27 +177,3 @@ func (f *facts) foundNotReady(n *nodeFacts) bool {
 	return after > 0 && n.remediation != nil && n.recorded && n.Ready != kubestate.ReadyTrue &&
 		n.record.Ready != kubestate.ReadyTrue && f.clock.Sub(n.record.Changed) >= after
 }
-
-// unhealthy reports whether a kube node counts as unhealthy when it is asked how
-// many are. One sign is enough here: who doubts does nothing.
-func (f *facts) unhealthy(n *nodeFacts) bool {
-	return n.Ready != kubestate.ReadyTrue || f.overdue(n) || n.silent > n.answers || n.remediation != nil
-}
-
-// count returns the unhealthy kube nodes by name and how many there may be.
-func (f *facts) count() (names []string, allowed int) {
-	for _, n := range f.nodes {
-		if f.unhealthy(n) {
-			names = append(names, n.Name)
-		}
-	}
-	all, g := len(f.nodes), f.settings.Guard
-	allowed = all
-	if !g.MinHealthy.IsZero() {
-		allowed = min(allowed, all-g.MinHealthy.AtLeast(all))
-	}
-	if !g.MaxUnhealthy.IsZero() {
-		allowed = min(allowed, g.MaxUnhealthy.AtMost(all))
-	}
-	return names, max(0, allowed)
-}

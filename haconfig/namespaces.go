@@ -1,14 +1,10 @@
 package haconfig
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/zones"
@@ -150,53 +146,4 @@ func plan(n Namespace, wishes []wish, token fencing.Token) (w Written, differs b
 	mark := string(text)
 	w.Annotations[appliedKey] = &mark
 	return w, differs, nil
-}
-
-// order sorts zones in the order in which a namespace would have them: another one
-// for each, so that namespaces are spread evenly, and always the same.
-func order(uid string, zones []string) []string {
-	weight := func(name string) uint64 {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(uid + "/" + name)) // it never fails
-		sum := h.Sum64()
-		sum ^= sum >> 33 // FNV's last bytes hardly reach its first bits
-		sum *= 0xff51afd7ed558ccd
-		return sum ^ sum>>33
-	}
-	out := slices.Clone(zones)
-	slices.SortStableFunc(out, func(a, b string) int {
-		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a, b))
-	})
-	return out
-}
-
-// choose returns the zones of a namespace: those that it has, those of its volumes,
-// which do not move, and as many of the list as are missing.
-func choose(uid string, t zones.Tolerance, has, volumes, list []string) ([]string, error) {
-	zones := distinct(append(slices.Clone(has), volumes...))
-	for _, name := range order(uid, list) {
-		if len(zones) >= t.Zones() {
-			break
-		}
-		zones = distinct(append(zones, name))
-	}
-	if len(zones) < t.Zones() {
-		return nil,
-			fmt.Errorf(
-				"tolerance of %v needs %d zones, and there are %d (%s): give its rule more, or the Nodes the label topology.kubernetes.io/zone",
-				t, t.Zones(), len(zones), strings.Join(zones, ", "))
-	}
-	return zones, nil
-}
-
-// distinct sorts names, none twice, none empty.
-func distinct(names []string) []string {
-	out := make([]string, 0, len(names))
-	for _, name := range names {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
