@@ -44,7 +44,9 @@ func (i *Inspector) eventResources() []resource {
 	newest := admission.NewShared[string, []byte](sharedFor, sharedMost)
 	return []resource{{path: pathEvents, reader: true, cost: admission.Dear, get: func(c echo.Context) error {
 		as := callerOf(c).Role
-		still := func() bool { // may the caller do as much; it may while that cannot be told, as while Keystone is away
+		// still reports whether the caller may do as much as when it began. It may while that cannot be told, as while
+		// Keystone is away.
+		still := func() bool {
 			who, _, err := i.Caller(c.Request())
 			if err != nil {
 				return translate(err).Status == http.StatusServiceUnavailable

@@ -193,7 +193,8 @@ func resources(c echo.Context) error {
 	return replyValue(c, http.StatusOK, map[string]any{"resources": parts})
 }
 
-// handlers answer the paths that take bodies in, and the paths about nodes. documents takes the bodies.
+// handlers answer the paths about nodes, rules and expectations, and the one that processes data again. documents
+// takes the bodies.
 type handlers struct {
 	*Inspector
 	documents bodies

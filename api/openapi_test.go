@@ -253,7 +253,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	headers := [][]string{
 		{}, {versionHeader, "x"}, {versionHeader, "9.9"}, {"Authorization", "Basic x"}, {"Authorization", "Bearer x"},
 		{"Content-Type", "text/plain"},
-		{"If-Match", "x"}, {"X-Trivet-Fencing", "x"}, {"Accept", "text/plain"},
+		{"If-Match", "x"}, {"Fencing-Token", "x"}, {"Accept", "text/plain"},
 	}
 	bodies := []string{"", "{", "[]", "null", `{"x":1}`, `"` + strings.Repeat("x", 100) + `"`}
 	log := memlog.New(t)
@@ -278,9 +278,9 @@ func TestRefusalsAreDescribed(t *testing.T) {
 					"?stale=x&limit=x&marker=x&state=x&wait=x&after=x&key=x&manage_boot=x&record=x&free=x&types=x&node=x&local=x",
 					"?limit=-1", "?limit=9999"} {
 					at := braces.ReplaceAllString(path, value) + query
-					// Three values meet each query and each header once, in a third of all combinations.
+					// Each value meets each query and each header, in a third of all combinations.
 					for n := (v + q) % 3; n < len(headers); n += 3 {
-						answer(t, whole, method, at, bodies[n%len(bodies)],
+						answer(t, whole, method, at, bodies[(n+v)%len(bodies)],
 							append([]string{"Authorization", login}, headers[n]...)...)
 					}
 				}

@@ -12,7 +12,8 @@ const kubeLetters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 // isKubeName follows RFC 1123's labels, as Kubernetes' namespaces do.
 func isKubeName(item string) bool { return isName(item, kubeLetters, "-", 63) }
 
-// kubeName is also how a cluster may be called: that stands before a '/' in the file of devices.
+// kubeName is the rule of a name of Kubernetes, and of what a cluster is called, which stands before a '/' in the file
+// of devices.
 func kubeName() rule {
 	return form("1 to 63 small letters, digits, '-'", isKubeName, "is not a name of Kubernetes",
 		"write 1 to 63 small letters, digits or '-', a letter or digit first and last")

@@ -25,7 +25,7 @@ type Event struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// Of returns an event of the log as the API tells it, and what to do about a finding.
+// Of returns an event of the log as the API tells it, with what to do about a finding among its fields.
 func Of(e eventring.Event) Event {
 	fields := e.Fields
 	if remedy := boots.Remedy(fields["finding"]); remedy != "" && fields["found"] != "" { // which is not in the log

@@ -201,7 +201,9 @@ func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	_ = p.reply(w, r, e.Status, api.ErrorBody{Error: e}) // room is refused to longer answers alone
+	if err := p.reply(w, r, e.Status, api.ErrorBody{Error: e}); err != nil { // there was no room for it
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 }
 
 func (p *Page) reply(w http.ResponseWriter, r *http.Request, status int, value any) error {

@@ -85,8 +85,8 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 	case err != nil:
 		return err
 	case former != nil:
-		// It refuses while its peer runs in the earlier incarnation: that one ends by itself, having been asked, and
-		// then counts as heard.
+		// A former member is named lost, but not while its peer runs in the earlier incarnation: that one ends by
+		// itself, having been asked, and then counts as heard.
 		if !force && errors.Is(m.Access.AskFormer(ctx, *former), cluster.ErrStillOld) {
 			return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this",
 				former.Name), "%s answers: its peer runs in the earlier incarnation", former)

@@ -267,7 +267,7 @@ func (h Host) vacate(dir *Dir) (aside string, err error) {
 	if err != nil {
 		return "", err
 	}
-	aside = filepath.Join(dir.root, beforePrefix+suffix) // from where none starts
+	aside = filepath.Join(dir.root, beforePrefix+suffix) // no peer starts from there
 	return aside, dir.rename(dir.PeerDir(), aside)
 }
 
