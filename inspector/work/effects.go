@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,15 +112,27 @@ func (e *effects) admissible(n ironic.Node) error {
 // texted makes the contract's text of a failed call of Ironic, or of a Problem.
 // What is no verdict, a lost claim or an Ironic that is away, stays an error.
 func (e *effects) texted(format string, ctx context.Context, err error) (string, error) {
+	if e.undecided(ctx, err) {
+		return "", cmp.Or(ctx.Err(), err)
+	}
+	return e.verdict(format, err)
+}
+
+// undecided reports whether an error is no verdict.
+func (e *effects) undecided(ctx context.Context, err error) bool {
+	if errors.As(err, new(*document.Problem)) {
+		return false
+	}
+	return ctx.Err() != nil || errors.Is(err, ironic.ErrNotAllowed) || e.unjudged(ctx, err)
+}
+
+// verdict is the text of one that is.
+func (e *effects) verdict(format string, err error) (string, error) {
 	var said *ironic.Error
 	var problem *document.Problem
 	switch {
 	case errors.As(err, &problem):
 		return problem.Text, nil
-	case ctx.Err() != nil:
-		return "", ctx.Err()
-	case errors.Is(err, ironic.ErrNotAllowed), e.unjudged(ctx, err):
-		return "", err
 	case errors.Is(err, ironic.ErrNoNode):
 		return fmt.Sprintf("Node %s was not found in Ironic", e.claim.Node), nil
 	case errors.As(err, &said):

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -85,9 +86,12 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 		switch {
 		case err == nil:
 			return "", nil
-		case !ironic.Unknown(err), ironic.Unjudged(err), // its request is given back
-			try == resets, !pace.Wait(ctx, turnWait):
-			return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
+		case j.node.undecided(ctx, err): // its request is given back
+			return "", cmp.Or(ctx.Err(), err)
+		case !ironic.Unknown(err), try == resets:
+			return j.node.verdict("Failed to power on the node, check its power management configuration: %v", err)
+		case !pace.Wait(ctx, turnWait):
+			return "", ctx.Err()
 		}
 		j.log.Info("outcome of reset unknown: setting the boot device again", "tries", try, "err", err)
 		if text, err := j.bootFromNetwork(ctx, t); err != nil || text != "" {

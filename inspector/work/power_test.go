@@ -134,27 +134,35 @@ func TestNodeIsReadBeforeEachTry(t *testing.T) {
 	}
 }
 
-// It is not known whether a node was reset: its answer was lost, or Ironic failed at it. It is
-// reset again with a boot device of that reset's own, as it may have used the first one up.
+// It is not known whether a node was reset: its answer was lost, or Ironic failed at it, once or
+// as often as Ironic answers other questions in between. It is reset again with a boot device of
+// that reset's own, as it may have used the one before up.
 func TestEachResetHasItsBootDevice(t *testing.T) {
-	for name, lose := range map[string]func(w http.ResponseWriter){
-		"connection": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
-		"gateway":    func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
-		"conductor":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+	drop := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+	gateway := func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }
+	for name, c := range map[string]struct {
+		lose  func(w http.ResponseWriter)
+		times int
+	}{
+		"connection":   {drop, 1},
+		"gateway":      {gateway, 1},
+		"conductor":    {func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, 1},
+		"connections":  {drop, 5},
+		"gateway, too": {gateway, 5},
 	} {
 		resets := 0
 		sent, state := switches(t, introspected, func(_ *inspecttest.Rig, met string, w http.ResponseWriter) bool {
 			if met != "power" {
 				return false
 			}
-			if resets++; resets > 1 {
+			if resets++; resets > c.times {
 				return false
 			}
-			lose(w)
+			c.lose(w)
 			return true
 		})
 		one := []string{"boot_device while manageable", "power while manageable"}
-		if !slices.Equal(sent, append(one, one...)) || state != "waiting" {
+		if !slices.Equal(sent, slices.Repeat(one, 1+c.times)) || state != "waiting" {
 			t.Errorf("reset-unknown: %s: %v, and the record is %q", name, sent, state)
 		}
 	}
