@@ -134,7 +134,7 @@ func pieces() []piece {
 		{
 			name: "faults", unit: "faults of the record shown again, each by the test that guards its mend",
 			other:  []string{"go", "run", "./test/mutants", "-fault", partMark},
-			counts: "mutants.caught", goal: 378, limit: 3 * time.Hour, last: 389,
+			counts: "mutants.caught", goal: 379, limit: 3 * time.Hour, last: 390,
 		},
 	}
 }
