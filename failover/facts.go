@@ -92,7 +92,8 @@ func (f *facts) remember(v fsm.View) {
 			f.history = append(f.history, r)
 		}
 	}
-	for _, n := range f.nodes { // before the log takes the word that ends a cancel, that counts as it did
+	// A cancel holds a kube node only once the log takes the entry that ends it.
+	for _, n := range f.nodes {
 		i := slices.IndexFunc(f.history, func(r kubestate.Remediation) bool { return r.UID == n.UID })
 		if i >= 0 && f.history[i].HeldByCancel() && v.Admits(noteOf(f.history[i])) == nil {
 			n.cancelled = &f.history[i]

@@ -86,7 +86,7 @@ type Verdict struct {
 // Held reports whether a kube node is held for dead and left alone although no operator has asked for
 // that, by a pause, a mark or the configuration.
 func (v Verdict) Held() bool {
-	// An operator says by these that it is left alone, and that of a Node whose machine has never come.
+	// By these an operator leaves a kube node alone; never-ready is of a Node whose machine has never come.
 	chosen := []string{"mode", pausedRail, optOutRail, "selected", "never-ready", plannedRail, "cancelled", dryRunRail}
 	return v.Suspect && v.Remediation == nil && v.Rail != "" && !slices.Contains(chosen, v.Rail)
 }
@@ -112,7 +112,7 @@ func (j *Judge) Look() []Verdict {
 	verdicts := make([]Verdict, 0, len(f.nodes))
 	for _, n := range f.nodes {
 		verdict := f.judgeNode(n)
-		if verdict.Act { // it counts as being remedied
+		if verdict.Act { // it counts as being remedied for those after it
 			f.open = append(f.open, kubestate.Remediation{
 				Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane,
 				State: kubestate.RemIntent,

@@ -475,19 +475,27 @@ func TestBeforeTheListIsRead(t *testing.T) {
 
 // Of two control-plane nodes that are found dead by the same look, one goes first.
 func TestControlPlaneOneAtATime(t *testing.T) {
-	f := factsOf()
-	for range 4 {
-		n := &nodeFacts{WatchedNode: WatchedNode{Node: modelNodeNamed(len(f.nodes)), Leased: true, Known: -1}, recorded: true,
-			answers: 3, voters: 3, devices: []string{"bmc"}}
-		f.nodes = append(f.nodes, n)
-	}
-	f.isControlPlane(0, 1, 2, 3, 4)
-	f.nodes[1].die(f)
-	first := f.judgeNode(f.nodes[0])
-	f.open = append(f.open, kubestate.Remediation{Cluster: f.cluster, Node: first.Node.Name, UID: first.Node.UID,
-		ControlPlane: true, State: kubestate.RemIntent})
-	second := f.judgeNode(f.nodes[1])
-	if !first.Act || second.Act || !strings.HasPrefix(second.Why[0], "a remediation of n0 is open") {
-		t.Errorf("first %v %v, second %v %v", first.Act, first.Why, second.Act, second.Why)
-	}
+	inBubble(t, 1, func(t *testing.T, random *rand.Rand) {
+		c := newCourt(t, 5, random)
+		c.told(5)
+		for i := range 5 {
+			n := modelNodeNamed(i)
+			n.ControlPlane = true
+			c.tracker.Node(n)
+			c.all(n.UID, i < 2)
+		}
+		var found []Verdict
+		c.pass(30*time.Second, func(all []Verdict) {
+			for i := 2; i < 5; i++ {
+				c.tracker.Renewed(fmt.Sprintf("n%d", i), Renewal{At: time.Now().String()})
+			}
+			if found == nil && slices.ContainsFunc(all, func(v Verdict) bool { return v.Act }) {
+				found = all
+			}
+		})
+		if len(found) != 5 || !found[0].Act || !found[1].Suspect || found[1].Act ||
+			!strings.HasPrefix(found[1].Why[0], "a remediation of n0 is open") {
+			t.Errorf("control-plane: %+v", found)
+		}
+	})
 }

@@ -133,8 +133,8 @@ func (t tapped) Watch(ctx context.Context, seen Seen, synced func()) error {
 	})
 }
 
-// seenThrough is a Seen of which edges are told what it is, but for Leases: those count for
-// nothing there.
+// seenThrough is a Seen that passes what it sees on to edges as well, but for Leases, which
+// count for nothing there.
 type seenThrough struct {
 	Seen
 	tap *edges

@@ -96,7 +96,8 @@ func (s *clusterController) mark(ctx context.Context, as Node, c Change, what st
 }
 
 // announceFirst is the turn of a cordoned node, and of one that is stuck and tried again: the
-// command to its first device goes into the log before it is given.
+// command to its first device goes into the log before it is given, unless a stuck one is
+// proven to be off still.
 func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation, why string) error {
 	if p, err := r.permit(ctx, m); err != nil || !p.given {
 		return err

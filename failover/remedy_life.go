@@ -55,7 +55,8 @@ func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duratio
 		return "it became Ready since", nil
 	}
 	_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
-	// Peers take back what they heard when the kubelet of a machine ran that was shut down on purpose and read off.
+	// A machine that was shut down on purpose and read off counts as silent while no more peers hear it than said so
+	// before: they take back what they heard when its kubelet ran.
 	n, _ := l.tracker.Look().node(m.UID)
 	switch p := l.settings().Probe; {
 	case answers == 0, n.Shutdown.Proven && answers <= n.Shutdown.Heard:
