@@ -302,7 +302,7 @@ func (s *Tables) TakenRelayOf(node string) (newest Relay, ok bool) {
 	return newest, ok
 }
 
-// RelaysOf iterates over a node's relays that are kept, the oldest first.
+// RelaysOf iterates over a node's relays that are kept, the oldest first. node is a whole UUID.
 func (s *Tables) RelaysOf(node string) iter.Seq[Relay] {
 	return table.Named(s.byNode.Under([]byte(node)), len(node), s.bySequence)
 }

@@ -65,7 +65,11 @@ func (t Of[T]) Has(key []byte) bool {
 func (t *Of[T]) Put(key []byte, value T) { t.tree = t.sorted().Set(key, &value) }
 
 // Drop removes a key, if it is there.
-func (t *Of[T]) Drop(key []byte) { t.tree = t.sorted().Delete(key) }
+func (t *Of[T]) Drop(key []byte) {
+	if t.tree != nil {
+		t.tree = t.tree.Delete(key)
+	}
+}
 
 // DropAll drops many keys.
 func (t *Of[T]) DropAll(keys [][]byte) {

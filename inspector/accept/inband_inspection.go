@@ -56,7 +56,8 @@ func (c *caller) readInband(o *Options, body []byte, mode string) (err error) {
 	if mode == config.ContinueRelay || mode == config.ContinueOff {
 		return nil
 	}
-	if !c.data.Has("boot_interface") { // hooks look for it where the inspector's callback has it
+	// Hooks look for it where the inspector's callback has it; a newer ramdisk may have it in its inventory alone.
+	if !c.data.Has("boot_interface") {
 		boot, _ := identify.Inventory(c.data).Get("boot").Members() // none of another shape
 		if booted := boot.Get("pxe_interface"); booted.Text() != "" {
 			err = c.data.Set("boot_interface", booted.Raw())

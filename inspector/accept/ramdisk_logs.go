@@ -40,8 +40,8 @@ type logIntake struct {
 	limited *slog.Logger
 }
 
-// store stores logs that are wanted on this peer, and writes down which one that is and where,
-// so that it survives a failover.
+// store stores logs on this peer, where they are wanted, and notes peer and file in the log, so
+// that another leader finds them.
 func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs) {
 	if logs.Base64 == "" {
 		l.o.Logger.Debug("ramdisk sent no logs", "node", node)

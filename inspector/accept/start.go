@@ -16,7 +16,7 @@ import (
 
 // Start begins the introspection of a node, known by UUID or name. With
 // manageBoot Trivet sets the boot device and the power, and Start returns once
-// that is accepted; without, it returns when the node may call back. What it checks itself is
+// that is accepted; without, it returns when the node may call back. Its own checks are
 // the synchronous part of docs/contract.md#starting.
 func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error {
 	if manageBoot && !s.o.Live.Config().CanManageBoot {

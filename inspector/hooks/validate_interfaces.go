@@ -108,9 +108,25 @@ func (h validateInterfaces) interfaces(d *document.Document, inventory object) (
 	}
 	chosen = h.choose(all, boot != "")
 	if len(chosen) == 0 {
-		return nil, nil, document.Failed("No suitable interfaces found in %s", clipped(python(document.Repr, all)))
+		return nil, nil, document.Failed("No suitable interfaces found in %s", clipped(python(document.Repr, all.shown())))
 	}
 	return all, chosen, nil
+}
+
+// shown is as much of the interfaces as a message repeats, and more than that where it is cut.
+func (all nics) shown() (some nics) {
+	size := 0
+	for _, n := range all {
+		n.name = clipped(n.name)
+		if n.Client != nil {
+			n.Client = orNull(clipped(*n.Client))
+		}
+		some = append(some, n)
+		if size += len(n.name); size > maxText {
+			break
+		}
+	}
+	return some
 }
 
 // orNull is text, or nil for none.

@@ -232,6 +232,18 @@ func TestTheRefusalOfManyInterfacesIsBounded(t *testing.T) {
 	}
 }
 
+func TestTheRefusalOfLongNamesRepeatsThem(t *testing.T) {
+	long := strings.Repeat("n", 1<<20)
+	for _, field := range []string{`"name": "` + long + `"`, `"name": "n", "client_id": "` + long + `"`} {
+		err := validateInterfaces{add: "active"}.Before(t.Context(),
+			parsed(t, `{"inventory": {"interfaces": [{"mac_address": "52:54:00:00:00:01", `+field+`}]}}`))
+		if err == nil || len(err.Error()) > maxText+100 ||
+			!strings.HasPrefix(err.Error(), "No suitable interfaces found in {'n") {
+			t.Errorf("%.200v", err)
+		}
+	}
+}
+
 func TestTheRefusalOfALongAddressIsBounded(t *testing.T) {
 	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01", "ipv4_address": "`+
 		strings.Repeat(`\u0001`, maxText)+`"}]}}`)

@@ -27,7 +27,8 @@ func pages[T any](ctx context.Context, l *line, k call, read func(raw []byte) ([
 		if err == nil {
 			return items, nil
 		}
-		// Only if Ironic has the last item of the page before no more; a node whose ports are listed is no such item.
+		// The list begins again only if Ironic has the last item of the page before no more; a node whose ports are
+		// listed is no such item.
 		e, ok := errors.AsType[*Error](err)
 		if n == 0 || !ok || e.Status != http.StatusNotFound || Unjudged(err) || errors.Is(err, ErrNoNode) {
 			return nil, err
