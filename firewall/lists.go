@@ -1,12 +1,10 @@
 package firewall
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -121,8 +119,8 @@ func (l *Lists) Run(ctx context.Context) {
 	var now ListState // as programmed
 	var made fsm.View // the state that it was programmed from
 	whole := true     // the next round replaces everything
-	const never = time.Duration(math.MaxInt64)
-	poll, period := time.NewTicker(never), never
+	poll, period := time.NewTicker(time.Hour), time.Duration(0)
+	poll.Stop() // it ticks once there is a period: a tick of the far future keeps a stuck test from its end
 	defer poll.Stop()
 	for ctx.Err() == nil {
 		v, changed := l.log.Changed()
@@ -130,9 +128,11 @@ func (l *Lists) Run(ctx context.Context) {
 		token, terms, role := l.leads, l.terms, l.role
 		l.mu.Unlock()
 		l.policy = terms.Policy
-		if now := cmp.Or(terms.Compare, never); now != period {
-			period = now
-			poll.Reset(period)
+		if terms.Compare != period {
+			poll.Stop()
+			if period = terms.Compare; period > 0 {
+				poll.Reset(period)
+			}
 		}
 		next, err := l.programOnce(ctx, v, token, now, whole)
 		if ctx.Err() != nil {
@@ -245,7 +245,7 @@ func (l *Lists) difference(v fsm.View, now ListState) (c Change, ok bool) {
 	if !ok {
 		return c, false
 	}
-	for _, mac := range ports { // where they are now
+	for _, mac := range ports { // each goes to where it belongs now
 		if v.Denied(mac) || mac == TestMAC {
 			c.Deny = append(c.Deny, mac)
 		} else {

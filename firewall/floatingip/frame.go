@@ -67,8 +67,8 @@ func claimant(ip netip.Addr, frame []byte) (who mac, ok bool) {
 		}
 		return who, false
 	}
-	// Its checksum does not count: between virtual interfaces the sender leaves that to
-	// hardware that is never met.
+	// The checksum of a neighbour advertisement does not count: between virtual interfaces the sender
+	// leaves that to hardware that is never met.
 	if len(frame) < atICMPOption || binary.BigEndian.Uint16(frame[atEtherType:]) != unix.ETH_P_IPV6 ||
 		frame[atNextHeader] != unix.IPPROTO_ICMPV6 || frame[atHopLimit] != neighbourHops ||
 		frame[atICMP] != icmpAdvertisement || !bytes.Equal(frame[atICMPTarget:atICMPOption], ip.AsSlice()) {

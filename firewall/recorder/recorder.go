@@ -313,8 +313,8 @@ func (r *Recorder) add(v fsm.View, step boots.Step, now time.Time) {
 		if t == nil || t.Begun != e.begun {
 			t = &boots.Track{Node: e.node, Begun: e.begun}
 			r.pending[e.node] = t
-			// Once in a leadership, it is a step that nothing was recorded since the last one of another
-			// leader. A finding alone is no step.
+			// Once in a leadership, a step of its own tells that nothing was recorded since the newest step under
+			// another leader. A track of findings alone has none.
 			before, ok := v.BootTrack(e.node)
 			if !r.lead.resumed[e.node] && ok && before.Begun == e.begun && len(before.Steps) > 0 {
 				from := min(before.Latest(), now.UnixMilli())
@@ -377,7 +377,7 @@ func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
 func (r *Recorder) giveBack(taken map[string]*boots.Track, judged []boots.Judged) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, j := range judged { // again
+	for _, j := range judged { // their findings were not committed: they are judged again soon
 		if known := r.watch.nodes[j.Node]; known != nil {
 			known.next = known.last
 		}
