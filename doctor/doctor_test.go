@@ -153,6 +153,9 @@ func filterFaults() []fault {
 		{"many MACs", func(h []Facts) { h[0].Filter.Driver, h[0].Filter.MACs = "iptables", 2001 },
 			"warning filter h1: 2001 MACs are on the lists, and iptables compares each packet with one after the other",
 			"firewall: {driver: nftables}"},
+		{"many MACs, made late", func(h []Facts) {
+			h[0].Filter.Driver, h[0].Filter.MACs, h[0].Filter.IptablesChains = "auto", 2001, true
+		}, "warning filter h1: 2001 MACs are on the lists", "firewall: {driver: nftables}"},
 		{"lapses", func(h []Facts) { h[0].Filter.Renewed, h[0].Filter.Lapsed, h[0].Filter.LeaseMS = 27_000, 3, 400 },
 			"warning filter h1: the kernel ended the lease of its PXE service 3 times before it was renewed, next to 27000 renewals",
 			"firewall: {lease: 1s}"},

@@ -139,7 +139,9 @@ func (f Facts) programmed() []Finding {
 			"another program changed the rules of the PXE filter, %d times since this peer started; they were rebuilt, closed, and until then this host may have answered every machine",
 			f.Filter.Drift))
 	}
-	if f.Filter.MACs > manyMACs && f.Filter.Driver == "iptables" {
+	// A peer that could make no filter at its start calls its driver auto ever after.
+	byIptables := f.Filter.Driver == "iptables" || f.Filter.Driver == "auto" && f.Filter.IptablesChains
+	if f.Filter.MACs > manyMACs && byIptables {
 		out = append(out, newFinding(Warning, f, []string{"# in trivet.yaml on each host, one after the other:",
 			"firewall: {driver: nftables}", "systemctl restart trivet"},
 			"%d MACs are on the lists, and iptables compares each packet with one after the other", f.Filter.MACs))
