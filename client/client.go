@@ -233,7 +233,10 @@ func listed[T any](ctx context.Context, c *Client, key string, path ...string) (
 	_, err := asked(ctx, c.endpoints, c.reading(nil, path...), func(a map[string]json.RawMessage) bool {
 		return json.Unmarshal(a[key], &all) == nil && all != nil
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // ask puts the request to one server after another, in rounds with pauses between

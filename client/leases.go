@@ -72,7 +72,7 @@ func (c *Client) AcquireLease(ctx context.Context, name string, l LeaseRequest) 
 	if l.Request == "" {
 		l.Request = uuid.NewString()
 	}
-	r, err := repeatable("the request", map[string]any{ // whose ID makes it one
+	r, err := repeatable("the request", map[string]any{ // its request_id makes repeats one
 		"holder": l.Holder, "ttl_ms": l.TTL.Milliseconds(), "metadata": l.Metadata, "takeover": l.Takeover,
 		"wait_ms": l.Wait.Milliseconds(), "request_id": l.Request,
 	}, http.MethodPut, "leases", name)

@@ -50,7 +50,7 @@ type Component struct {
 	// Considered says that the webhook is asked about it.
 	Considered bool
 
-	labels  map[string]string // of an Inventory's
+	labels  map[string]string // set by Inventory.add alone
 	volumes claimed
 }
 

@@ -51,8 +51,8 @@ func Retrigger(w Workloads) func(leader.Authority) Chore {
 	}
 }
 
-// retrigger touches what has a first constraint over hosts for the other number of kube
-// nodes. One that cannot be touched keeps none of the others from it.
+// retrigger touches what has as its first constraint over hosts the one for the other number
+// of kube nodes. One that cannot be touched keeps none of the others from it.
 func retrigger(ctx context.Context, w Workloads, several bool, write Write) error {
 	deployed, err := w.Deployed(ctx)
 	if err != nil {

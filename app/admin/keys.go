@@ -197,7 +197,7 @@ func (k *Keys) IssueOperator(ctx context.Context, name string) (out Credentials,
 	if err != nil {
 		return out, invalid("%v", err)
 	}
-	// The log is told of a certificate before its owner has it. Peers that know no such note keep no operator from being issued one.
+	// The log has the certificate before its owner does. Peers that know no such note keep no operator from one.
 	if v.Admits(operators.NoteOperator{}) == nil {
 		leaf, err := pki.ParseCertificate(cert)
 		if err != nil {

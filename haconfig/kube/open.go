@@ -120,7 +120,7 @@ func (c *Cluster) send(ctx context.Context, what string, r *rest.Request) error 
 	return c.noteAnswer(ctx, what, r.MaxRetries(0).Do(ctx).Error())
 }
 
-// unlessGone is an error of a call for which it is no fault that the object is gone.
+// unlessGone is err, or nil where it says that the object is gone: for calls for which that is no fault.
 func unlessGone(err error) error {
 	if kubeclient.Gone(err) {
 		return nil

@@ -69,8 +69,8 @@ func Manifest(o Options) ([]byte, error) {
 // apiVersion is that of both objects.
 const apiVersion = "admissionregistration.k8s.io/v1"
 
-// object is an object of Kubernetes, or a part of one, as kubectl reads it: the package that has the
-// types of the API links 400 kB.
+// object is an object of Kubernetes, or a part of one, as kubectl reads it. It is a map, since the
+// package that has the types of the API links 400 kB.
 type object map[string]any
 
 func (o Options) policy(name string, match object) object {

@@ -36,7 +36,7 @@ func (s flushed) Create(version raft.SnapshotVersion, index, term uint64, server
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("flush a snapshot: %w", err), sink.Cancel())
 	}
-	// raft has made both files, and gives neither another name.
+	// The disk has to have their names, too. raft has made both files, and gives neither another name.
 	folder, err := os.Open(filepath.Dir(file.Name()))
 	if err == nil {
 		err = errors.Join(folder.Sync(), folder.Close())

@@ -187,7 +187,8 @@ func (s *kubeSite) deviceLies() {
 	if now := s.fence.Calls(s.t); len(now) != calls || passed(m, "off") || s.uids("db") != pods {
 		s.t.Errorf("%s; the devices were told %+v", steps(m), now)
 	}
-	if d, err := s.simulate(node); err != nil || d.Would || !strings.Contains(strings.Join(d.Why, " "), "its device was found out") {
+	d, err := s.simulate(node)
+	if err != nil || d.Would || !strings.Contains(strings.Join(d.Why, " "), "its device was found out") {
 		s.t.Errorf("its device may be used again before an operator says so: %+v, %v", d, err)
 	}
 	s.mend()
