@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
 	"regexp"
 )
 
@@ -25,8 +26,7 @@ var handedIn = regexp.MustCompile(clock + `|^time\.(?:Timer|Ticker)$|^slog\.(?:L
 	`^(?:log|rand|sync|atomic|prometheus|promauto)\.`)
 
 // checkGlobals finds package-level variables that hold one of these, and functions that
-// assign to, or into, a variable of their package. The latter is a heuristic without
-// types: a name that a function also declares itself counts as local throughout it.
+// assign to, or into, a variable of their package.
 func checkGlobals(file *File, report report) {
 	for _, d := range file.declared() {
 		if d.kind != token.VAR || d.Name == "_" { // which only asserts an interface
@@ -40,46 +40,24 @@ func checkGlobals(file *File, report report) {
 			return !later
 		})
 	}
-	for _, fn := range file.funcs {
-		for _, target := range assigned(fn) {
-			root := identifier.FindString(file.text(target)) // x of x.f, x[i] and *x
-			if file.tree.variables[name{file.Package(), root}] && !locals(file, fn)[root] {
-				report(file.line(target.Pos()), "%s changes the package-level variable %s: keep state in a value",
-					fn.Name.Name, root)
+	info, _ := file.tree.types()
+	for _, target := range assigned(file.Syntax) {
+		for ident := range each[*ast.Ident](target) { // the first: x of x.f, x[i] and *x
+			if variable, ok := info.Uses[ident].(*types.Var); ok && variable.Kind() == types.PackageVar {
+				report(file.line(target.Pos()), "package-level %s changes: keep state in a value", ident.Name)
 			}
+			break
 		}
 	}
 }
 
-// assigned returns what a function assigns to.
-func assigned(fn ast.Node) (targets []ast.Expr) {
-	for change := range each[*ast.IncDecStmt](fn) {
+// assigned returns what a file assigns to.
+func assigned(file *ast.File) (targets []ast.Expr) {
+	for change := range each[*ast.IncDecStmt](file) {
 		targets = append(targets, change.X)
 	}
-	for assignment := range each[*ast.AssignStmt](fn) {
-		if assignment.Tok != token.DEFINE {
-			targets = append(targets, assignment.Lhs...)
-		}
+	for assignment := range each[*ast.AssignStmt](file) {
+		targets = append(targets, assignment.Lhs...)
 	}
 	return targets
-}
-
-// declaring matches names that a statement declares, or has from a range.
-var declaring = regexp.MustCompile(`\w[\w, ]* :=|\bvar \w[\w, ]*|\bfor \w[\w, ]* = range`)
-
-// locals returns the names that a function declares anywhere: parameters, results,
-// receiver, := and var, range.
-func locals(file *File, fn ast.Node) map[string]bool {
-	local := map[string]bool{"_": true}
-	for field := range each[*ast.Field](fn) {
-		for _, name := range field.Names {
-			local[name.Name] = true
-		}
-	}
-	for _, statement := range declaring.FindAllString(file.text(fn), -1) {
-		for _, word := range identifier.FindAllString(statement, -1) {
-			local[word] = true
-		}
-	}
-	return local
 }

@@ -4,9 +4,10 @@
 // may grow, and what pages say of the code.
 //
 // It reads the tree with go/parser and needs no built package, so a broken or
-// unfinished package is still judged; only map ranges in fsm need types. Its own test
-// runs every rule against small sources that must be flagged, because a rule that
-// cannot fail is worth nothing.
+// unfinished package is still judged; only map ranges in fsm, and what functions assign,
+// need types, which are found as far as packages have them. Its own test runs every rule
+// against small sources that must be flagged, because a rule that cannot fail is worth
+// nothing.
 package archtest
 
 import (

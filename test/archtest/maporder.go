@@ -49,8 +49,9 @@ func checkMapOrder(file *File, report report) {
 // exported matches a package and the file that has its types.
 var exported = regexp.MustCompile(`(?m)^(.+)\t(.+)$`)
 
-// findTypes type-checks fsm and what is below it, as far as errors allow, which it returns
-// by the first file of a package. The go command compiles what is imported and not cached.
+// findTypes type-checks each package, as far as errors allow, which it returns by the
+// first file of a package. What fsm imports has its types, of which the go command
+// compiles what is not cached; for the others only their own declarations are known.
 func (t *Tree) findTypes() (*types.Info, map[*ast.File]error) {
 	list := exec.Command("go", "list", "-e", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "./fsm/...")
 	list.Dir = t.Root
@@ -60,11 +61,11 @@ func (t *Tree) findTypes() (*types.Info, map[*ast.File]error) {
 		exports[found[1]] = found[2]
 	}
 	syntax := make(map[string][]*ast.File)
-	for _, file := range t.filesOf(ordered) {
+	for _, file := range t.filesOf(func(f *File) bool { return !f.test() }) {
 		syntax[file.Package()] = append(syntax[file.Package()], file.Syntax)
 	}
 	from := importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}
+	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Uses: make(map[*ast.Ident]types.Object)}
 	broken := make(map[*ast.File]error)
 	for pkg, files := range syntax {
 		all := []error{listErr}

@@ -33,7 +33,6 @@ type Tree struct {
 
 	// What rules look up in other files.
 	documents map[string]string // comments of packages
-	variables map[name]bool     // at package level
 	tests     strings.Builder   // each with its package, between line ends
 	mutants   string            // their tables
 
@@ -41,7 +40,7 @@ type Tree struct {
 	virtual  func() map[*token.File]lines              // what runs in bubbles
 	judged   func() map[*File]bool                     // what must be hermetic
 	starting func() map[name]bool                      // functions that start a process
-	types    func() (*types.Info, map[*ast.File]error) // of fsm, with errors by first file
+	types    func() (*types.Info, map[*ast.File]error) // of all but tests, with errors by first file
 }
 
 // File is one source file.
@@ -58,7 +57,7 @@ type File struct {
 // NewTree returns an empty tree whose imports are resolved in root.
 func NewTree(root string) *Tree {
 	t := &Tree{Root: root, fset: token.NewFileSet(), texts: make(map[string]*File), mutants: "\n",
-		documents: make(map[string]string), variables: make(map[name]bool)}
+		documents: make(map[string]string)}
 	t.virtual = sync.OnceValue(t.findVirtual)
 	t.judged = sync.OnceValue(t.findJudged)
 	t.starting = sync.OnceValue(t.findStarting)
@@ -124,11 +123,7 @@ func (f *File) index() {
 		t.documents[pkg] = f.Syntax.Doc.Text()
 	}
 	for _, d := range f.declared() {
-		fn, ok := d.node.(*ast.FuncDecl)
-		switch {
-		case d.kind == token.VAR && f.written():
-			t.variables[name{pkg, d.Name}] = true
-		case ok:
+		if fn, ok := d.node.(*ast.FuncDecl); ok {
 			f.funcs = append(f.funcs, fn)
 			if f.test() && fn.Recv == nil && strings.HasPrefix(d.Name, "Test") {
 				fmt.Fprintf(&t.tests, "\n%s.%s\n", pkg, d.Name)
