@@ -2,7 +2,6 @@ package archtest
 
 import (
 	"go/ast"
-	"go/token"
 	"maps"
 	"regexp"
 	"slices"
@@ -19,6 +18,9 @@ const waitPackage = "test/testwait"
 
 // name is a function by the import path of its package.
 type name struct{ importPath, name string }
+
+// name returns the name of what an identifier means at the top level of the file's package.
+func (f *File) name(ident *ast.Ident) name { return name{Module + "/" + f.Package(), ident.Name} }
 
 // bubbleTest runs a function in a bubble, where time is virtual.
 var bubbleTest = name{"testing/synctest", "Test"}
@@ -39,7 +41,7 @@ func (t *Tree) calls(of func(*File) bool) map[name][]name {
 	for _, file := range t.filesOf(of) {
 		imports := file.imports()
 		for _, fn := range file.funcs {
-			caller := name{Module + "/" + file.Package(), fn.Name.Name}
+			caller := file.name(fn.Name)
 			for call := range each[*ast.CallExpr](fn) {
 				if fn.Recv == nil {
 					calls[caller] = append(calls[caller], callee(file, imports, call))
@@ -55,7 +57,7 @@ func (t *Tree) calls(of func(*File) bool) map[name][]name {
 func callee(file *File, imports map[string]string, call *ast.CallExpr) name {
 	switch fun := call.Fun.(type) {
 	case *ast.Ident:
-		return name{Module + "/" + file.Package(), fun.Name}
+		return file.name(fun)
 	case *ast.SelectorExpr:
 		if pkg, ok := fun.X.(*ast.Ident); ok && imports[pkg.Name] != "" {
 			return name{imports[pkg.Name], fun.Sel.Name}
@@ -64,14 +66,15 @@ func callee(file *File, imports map[string]string, call *ast.CallExpr) name {
 	return name{}
 }
 
-// reaching returns the functions that call one of the targets, directly or through others.
-func reaching(calls map[name][]name, targets map[name]bool) map[name]bool {
+// reaching returns what leads to one of the targets, or to nothing else if it must be all,
+// directly or through others.
+func reaching[K comparable](leads map[K][]K, targets map[K]bool, all bool) map[K]bool {
 	reached := maps.Clone(targets)
 	for before := -1; before != len(reached); {
 		before = len(reached)
-		for caller, called := range calls {
-			if slices.ContainsFunc(called, func(one name) bool { return reached[one] }) {
-				reached[caller] = true
+		for from, to := range leads {
+			if slices.ContainsFunc(to, func(one K) bool { return reached[one] != all }) != all {
+				reached[from] = true
 			}
 		}
 	}
@@ -83,7 +86,7 @@ func reaching(calls map[name][]name, targets map[name]bool) map[name]bool {
 // excuses no failure of theirs: time in a bubble is virtual, and what fails there once
 // is a defect that shows seldom.
 func BubbleTests(tree *Tree) map[string][]string {
-	enter := reaching(tree.calls((*File).isGo), map[name]bool{bubbleTest: true})
+	enter := reaching(tree.calls((*File).isGo), map[name]bool{bubbleTest: true}, false)
 	tests := make(map[string][]string)
 	for _, test := range slices.Sorted(strings.FieldsSeq(tree.tests.String())) {
 		dot := strings.LastIndexByte(test, '.')
@@ -97,82 +100,54 @@ func BubbleTests(tree *Tree) map[string][]string {
 // inBubble reports whether a node stands on a line that runs in a bubble: one of what is
 // handed to synctest.Test or to a function of this module that calls it, or of a helper
 // whose every mention in the tests of its package is on such a line, or a note says so.
-func (f *File) inBubble(node ast.Node) bool {
-	return f.tree.on(f.tree.virtual(), node)
-}
-
-// on reports whether a node stands on one of the lines of its file.
-func (t *Tree) on(all map[*token.File]lines, node ast.Node) bool {
-	return all[t.fset.File(node.Pos())][t.line(node.Pos())]
-}
+func (f *File) inBubble(node ast.Node) bool { return f.tree.virtual()[f][f.line(node.Pos())] }
 
 // testEntry matches the functions that go test calls itself, in real time.
 var testEntry = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)`)
 
-// helper is all functions and methods of one name in the tests of a package: the rules go
-// by names, and all of them run in bubbles or none.
-type helper struct {
-	bodies   []*ast.FuncDecl
-	mentions []*ast.Ident // outside the bodies
-}
-
-// findVirtual finds the lines that run in bubbles.
-func (t *Tree) findVirtual() map[*token.File]lines {
+// findVirtual finds the lines that run in bubbles. A helper is all functions and methods of
+// one name in the tests of a package, since without types it is not known which is called:
+// all of them run in bubbles or none.
+func (t *Tree) findVirtual() map[*File]lines {
 	bubbles := map[name]bool{bubbleTest: true}
 	for caller, called := range t.calls((*File).isGo) {
 		if slices.Contains(called, bubbleTest) {
 			bubbles[caller] = true
 		}
 	}
-	virtual := make(map[*token.File]lines)
-	waiting := t.filesOf((*File).waits)
+	virtual, waiting := make(map[*File]lines), t.filesOf((*File).waits)
+	mentions := make(map[name][]name) // of each name: helpers, a bubble, or the zero name, which is real time
 	for _, file := range waiting {
 		imports, inside := file.imports(), file.noted(bubbleNote)
 		for call := range each[*ast.CallExpr](file.Syntax) {
 			if bubbles[callee(file, imports, call)] {
-				inside.add(t, call)
+				inside.add(file, call)
 			}
 		}
-		virtual[t.fset.File(file.Syntax.Package)] = inside
-	}
-	helpers := helpersIn(waiting)
-	for before := -1; before != len(helpers); {
-		before = len(helpers)
-		for name, h := range helpers {
-			outside := func(mention *ast.Ident) bool { return !t.on(virtual, mention) }
-			if len(h.mentions) > 0 && !slices.ContainsFunc(h.mentions, outside) {
-				for _, body := range h.bodies {
-					virtual[t.fset.File(body.Pos())].add(t, body)
+		for _, decl := range file.Syntax.Decls {
+			var owner name // a helper
+			if fn, ok := decl.(*ast.FuncDecl); ok && !testEntry.MatchString(fn.Name.Name) {
+				owner = file.name(fn.Name)
+			}
+			for ident := range each[*ast.Ident](decl) {
+				from, mentioned := owner, file.name(ident)
+				if inside[file.line(ident.Pos())] {
+					from = bubbleTest
 				}
-				delete(helpers, name)
+				if mentioned != owner {
+					mentions[mentioned] = append(mentions[mentioned], from)
+				}
+			}
+		}
+		virtual[file] = inside
+	}
+	inBubbles := reaching(mentions, map[name]bool{bubbleTest: true}, true)
+	for _, file := range waiting {
+		for _, fn := range file.funcs {
+			if inBubbles[file.name(fn.Name)] {
+				virtual[file].add(file, fn)
 			}
 		}
 	}
 	return virtual
-}
-
-// helpersIn returns the functions and methods in files of tests that go test does not call
-// itself.
-func helpersIn(files []*File) map[name]*helper {
-	helpers := make(map[name]*helper)
-	for _, file := range files {
-		for _, fn := range file.funcs {
-			if id := (name{file.Package(), fn.Name.Name}); !testEntry.MatchString(id.name) {
-				if helpers[id] == nil {
-					helpers[id] = new(helper)
-				}
-				helpers[id].bodies = append(helpers[id].bodies, fn)
-			}
-		}
-	}
-	for _, file := range files {
-		for ident := range each[*ast.Ident](file.Syntax) {
-			h := helpers[name{file.Package(), ident.Name}]
-			inside := func(body *ast.FuncDecl) bool { return body.Pos() <= ident.Pos() && ident.Pos() < body.End() }
-			if h != nil && !slices.ContainsFunc(h.bodies, inside) {
-				h.mentions = append(h.mentions, ident)
-			}
-		}
-	}
-	return helpers
 }

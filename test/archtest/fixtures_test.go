@@ -182,7 +182,7 @@ func wait() { time.Sleep(time.Hour) }
 func mixed() { deeper() }
 func deeper() { time.Sleep(time.Hour) } //!
 func unused() { time.Sleep(time.Hour) } //!`},
-	{"sleep", "test/labtest/x.go", "func f() { <-time.After(1) } //!"},
+	{"sleep", "test/labtest/x.go", "func F() { <-time.After(1); again() } //!\nfunc again() { F() }"},
 
 	{"hermetic", "app/x_test.go",
 		"//go:build !e2e\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\") //!"},

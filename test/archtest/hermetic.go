@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"fmt"
 	"go/ast"
 	"regexp"
 	"slices"
@@ -61,25 +60,25 @@ func checkHermetic(file *File, report report) {
 
 // hermetic reports whether a file is judged: a test that is compiled without the slow tag,
 // or a harness that one of these imports, directly or through another.
-func (f *File) hermetic() bool { return f.tree.judged()[f] }
+func (f *File) hermetic() bool {
+	return f.isGo() && !slowTag.MatchString(f.Source) && (f.test() || f.tree.judged()[f.Package()])
+}
 
-func (t *Tree) findJudged() map[*File]bool {
-	judged, harnesses := make(map[*File]bool), make(map[string]bool)
-	for before := -1; before != len(judged); {
-		before = len(judged)
-		for _, file := range t.Files {
-			if judged[file] || !file.test() && !harnesses[file.Package()] || slowTag.MatchString(file.Source) {
-				continue
-			}
-			judged[file] = true
-			for _, spec := range file.Syntax.Imports {
-				if pkg, ours := housePackage(importPath(spec)); ours && within(pkg, "test") && pkg != waitPackage {
-					harnesses[pkg] = true
-				}
+func (t *Tree) findJudged() map[string]bool {
+	const tests = "" // is no package
+	importers := make(map[string][]string)
+	for _, file := range t.filesOf(func(f *File) bool { return !slowTag.MatchString(f.Source) }) {
+		importer := file.Package()
+		if file.test() {
+			importer = tests
+		}
+		for _, spec := range file.Syntax.Imports {
+			if pkg, ours := housePackage(importPath(spec)); ours && within(pkg, "test") && pkg != waitPackage {
+				importers[pkg] = append(importers[pkg], importer)
 			}
 		}
 	}
-	return judged
+	return reaching(importers, map[string]bool{tests: true}, false)
 }
 
 // findStarting returns the functions that start a process, and those that call one of their
@@ -96,7 +95,7 @@ func (t *Tree) findStarting() map[name]bool {
 			return one.importPath != caller.importPath && !starters[one]
 		})
 	}
-	return reaching(calls, starters)
+	return reaching(calls, starters, false)
 }
 
 // elapsed is what makes an expression elapsed real time.
@@ -105,35 +104,51 @@ var elapsed = regexp.MustCompile(`time\.(?:Since|Until)\(|time\.Now\(\)\.Sub\(|\
 // ordering matches what compares with a limit.
 var ordering = regexp.MustCompile(`^[<>]=?$`)
 
-// checkElapsed finds comparisons of elapsed real time in one declaration: of time.Since and
-// its likes, and of a name that the declaration gives to what is computed from one.
+// checkElapsed finds comparisons of elapsed real time in one declaration.
 func checkElapsed(file *File, decl ast.Decl, report report) {
-	names := make(map[string]bool)
-	is := func(expr ast.Expr) bool {
-		text := file.text(expr)
-		return computes(expr) && !file.inBubble(expr) && (elapsed.MatchString(text) ||
-			slices.ContainsFunc(identifier.FindAllString(text, -1), func(word string) bool { return names[word] }))
-	}
-	for before := -1; before < len(names); { // a name may be assigned from a later one, in a loop
-		before = len(names)
-		for n := range each[*ast.AssignStmt](decl) {
-			for i, value := range n.Rhs {
-				if len(n.Lhs) == len(n.Rhs) && is(value) {
-					left, _, _ := strings.Cut(file.text(n.Lhs[i]), "[")
-					names[left[strings.LastIndex(left, ".")+1:]] = true
-				}
-			}
-		}
-		for n := range each[*ast.RangeStmt](decl) {
-			if n.Value != nil && is(n.X) {
-				names[file.text(n.Value)] = true
-			}
-		}
-	}
+	passes := func(expr ast.Expr) bool { return computes(expr) && !file.inBubble(expr) }
+	has := derived(file, decl, elapsed, passes)
 	for compared := range each[*ast.BinaryExpr](decl) {
-		if (is(compared.X) || is(compared.Y)) && ordering.MatchString(compared.Op.String()) {
-			report(file.line(compared.Pos()), "%s", onRealTime)
+		for _, side := range []ast.Expr{compared.X, compared.Y} {
+			if ordering.MatchString(compared.Op.String()) && passes(side) && has(side) {
+				report(file.line(compared.Pos()), "%s", onRealTime)
+			}
 		}
+	}
+}
+
+// derived returns what reports whether a node has something: its text matches from, or it
+// has a name that the declaration gives to an expression that has it and hands it on.
+func derived(file *File, decl ast.Decl, from *regexp.Regexp, handsOn func(ast.Expr) bool) (has func(ast.Node) bool) {
+	const it = "0it" // is no name
+	words := func(node ast.Node) []string {
+		return identifier.FindAllString(from.ReplaceAllString(file.text(node), " "+it+" "), -1)
+	}
+	values := make(map[string][]string) // the words in what each name is assigned
+	assign := func(to, value ast.Expr) {
+		left, _, _ := strings.Cut(file.text(to), "[")
+		if left = left[strings.LastIndexAny(left, ".*")+1:]; left != "_" && left != "err" && handsOn(value) {
+			values[left] = append(values[left], words(value)...)
+		}
+	}
+	for n := range each[*ast.AssignStmt](decl) {
+		for i, value := range n.Rhs {
+			assign(n.Lhs[i], value)
+		}
+	}
+	for n := range each[*ast.ValueSpec](decl) {
+		for i, value := range n.Values {
+			assign(n.Names[i], value)
+		}
+	}
+	for n := range each[*ast.RangeStmt](decl) {
+		if n.Value != nil {
+			assign(n.Value, n.X)
+		}
+	}
+	reached := reaching(values, map[string]bool{it: true}, false)
+	return func(node ast.Node) bool {
+		return slices.ContainsFunc(words(node), func(word string) bool { return reached[word] })
 	}
 }
 
@@ -149,63 +164,50 @@ func computes(expr ast.Expr) bool {
 }
 
 var (
-	// bound is an assignment of what holds a port to a variable.
-	bound = regexp.MustCompile(`\b(\w+)(?:, \w+)? :?= (?:net\.Listen\w*\(|httptest\.New\w*Server\()`)
-	// made is an assignment of something else, from what is no answer of a server.
-	made     = regexp.MustCompile(`\b(\w+)(?:\[.*\])?(?:, \w+)? :?= `)
+	// binds matches a statement that gives a name to what holds a port.
+	binds = regexp.MustCompile(`^(?:var )?([^\s,]+)(?:, \w+)? :?= (?:net\.Listen\w*|httptest\.New\w*Server)\(`)
+	// answered matches what has a server's answer.
 	answered = regexp.MustCompile(`\bhttp\.|\.Do\(|\.Get\(`)
 )
 
 // checkReuse finds ports that a function binds, closes and hands on: between the close
 // and the next bind the kernel may give the port to another process. The function closes
 // the listener before it reads the address or a text that it made of it, or it closes
-// it with defer and returns the address. It goes by lines, without those of function
-// literals, which run at another time.
+// it with defer and returns the address.
 func checkReuse(file *File, fn *ast.FuncDecl, report report) {
-	lines := strings.Split(file.text(fn), "\n")
-	for literal := range each[*ast.FuncLit](fn) {
-		for line := file.line(literal.Pos()) + 1; line < file.line(literal.End()); line++ {
-			lines[line-file.line(fn.Pos())] = ""
+	for bound := range each[ast.Stmt](fn) {
+		found := binds.FindStringSubmatch(file.text(bound))
+		if found == nil {
+			continue
 		}
-	}
-	for i, line := range lines {
-		if found := bound.FindStringSubmatch(line); found != nil {
-			if after := reused(found[1], lines[i+1:]); after >= 0 {
-				report(file.line(fn.Pos())+i+1+after,
-					"%s is closed, and its port may be another's by now: hand the listener itself on, or take an address of %s",
-					found[1], portPackage)
+		listener, closed, deferred := found[1], false, false
+		address := regexp.MustCompile(`\b` + regexp.QuoteMeta(listener) + `\.(?:Addr\(\)|LocalAddr\(\)|URL)`)
+		hasAddress := derived(file, fn, address, func(expr ast.Expr) bool { return !answered.MatchString(file.text(expr)) })
+		ast.Inspect(fn, func(node ast.Node) bool {
+			switch node.(type) {
+			case *ast.FuncLit: // it runs at another time
+				return false
+			case *ast.IfStmt, *ast.BlockStmt: // a condition may ask what a server answered
+				return true
 			}
-		}
+			statement, ok := node.(ast.Stmt)
+			if !ok || statement.Pos() <= bound.Pos() {
+				return true
+			}
+			switch text := file.text(statement); {
+			case strings.HasPrefix(text, listener+" = "): // the variable holds another listener
+				closed, deferred = false, false
+			case text == "defer "+listener+".Close()":
+				deferred = true
+			case strings.HasSuffix(text, listener+".Close()"):
+				closed = true
+			case closed && hasAddress(statement), deferred && strings.HasPrefix(text, "return") && hasAddress(statement),
+				deferred && text == "return" && hasAddress(fn.Type):
+				report(file.line(statement.Pos()),
+					"%s is closed, and its port may be another's by now: hand the listener itself on, or take an address of %s",
+					listener, portPackage)
+			}
+			return true
+		})
 	}
-}
-
-// reused returns the index of the line that uses the address of a listener after its end,
-// -1 if there is none.
-func reused(listener string, lines []string) int {
-	names := fmt.Sprintf(`\b%s\.(?:Addr\(\)|LocalAddr\(\)|URL)`, listener)
-	closed, deferred, result := false, false, false
-	for i, line := range lines {
-		line = strings.TrimSpace(line)
-		if condition, ok := strings.CutPrefix(line, "if "); ok { // it may ask what a server answered
-			line, _, _ = strings.Cut(condition, ";")
-			line = strings.TrimSuffix(line, condition)
-		}
-		uses := regexp.MustCompile(names).MatchString(line)
-		left := made.FindStringSubmatch(line)
-		switch {
-		case strings.HasPrefix(line, listener+" = "):
-			return -1 // the variable holds another listener
-		case line == "defer "+listener+".Close()":
-			deferred = true
-		case strings.HasSuffix(line, listener+".Close()"):
-			closed = true
-		case closed && uses,
-			deferred && strings.HasPrefix(line, "return") && (uses || result && line == "return"):
-			return i
-		case uses && left != nil && left[1] != "err" && left[1] != "_" && !answered.MatchString(line):
-			names += `|\b` + left[1] + `\b`
-			result = result || !strings.Contains(line, ":=") // it may be one that has a name
-		}
-	}
-	return -1
 }

@@ -86,7 +86,7 @@ func checkColumns(file *File, report report) {
 	if file.isGo() {
 		for literal := range each[*ast.BasicLit](file.Syntax) {
 			if strings.Contains(literal.Value, "\n") {
-				crossed.add(file.tree, literal)
+				crossed.add(file, literal)
 			}
 		}
 	}

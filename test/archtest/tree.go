@@ -37,8 +37,8 @@ type Tree struct {
 	mutants   string            // their tables
 
 	// What several files show together, found when a rule asks first: all are added before.
-	virtual  func() map[*token.File]lines              // what runs in bubbles
-	judged   func() map[*File]bool                     // what must be hermetic
+	virtual  func() map[*File]lines                    // what runs in bubbles
+	judged   func() map[string]bool                    // packages that must be hermetic
 	starting func() map[name]bool                      // functions that start a process
 	types    func() (*types.Info, map[*ast.File]error) // of all but tests, with errors by first file
 }
@@ -162,9 +162,8 @@ func (f *File) written() bool { return f.isGo() && !f.test() && !ast.IsGenerated
 // test, where the harnesses are.
 func (f *File) ships() bool { return f.written() && !within(f.Package(), "test") }
 
-// line returns the line of pos, which is in any file of the tree.
-func (t *Tree) line(pos token.Pos) int { return t.fset.Position(pos).Line }
-func (f *File) line(pos token.Pos) int { return f.tree.line(pos) }
+// line returns the line of pos.
+func (f *File) line(pos token.Pos) int { return f.tree.fset.Position(pos).Line }
 
 // text returns the source of a node, in which patterns look: gofmt writes each thing in
 // one way, and packages are known by their own names.
@@ -252,9 +251,9 @@ func importPath(spec *ast.ImportSpec) string {
 // lines are some lines of a file.
 type lines map[int]bool
 
-// add adds the lines on which a node stands.
-func (l lines) add(tree *Tree, node ast.Node) {
-	for line := tree.line(node.Pos()); line <= tree.line(node.End()); line++ {
+// add adds the lines on which a node of a file stands.
+func (l lines) add(file *File, node ast.Node) {
+	for line := file.line(node.Pos()); line <= file.line(node.End()); line++ {
 		l[line] = true
 	}
 }
@@ -272,7 +271,7 @@ func (f *File) noted(note string) lines {
 	}
 	for _, fn := range f.funcs {
 		if strings.Contains(fn.Doc.Text(), note) {
-			excused.add(f.tree, fn)
+			excused.add(f, fn)
 		}
 	}
 	return excused
