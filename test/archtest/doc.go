@@ -50,7 +50,7 @@ func rules() []rule {
 		{"pure", "", pure, matching(impure...)},
 		{"maporder", "order-free: ", ordered, checkMapOrder},
 		{"filesize", "", bounded, checkFileSize},
-		{"funcsize", "", (*File).isGo, checkFuncSize},
+		{"funcsize", "", bounded, checkFuncSize},
 		{"columns", "", bounded, checkColumns},
 		{"logkeys", "", logging, checkLogKeys},
 		{"class", "", classless, matching(servers)},

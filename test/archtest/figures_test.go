@@ -74,10 +74,10 @@ func TestPictureDiffers(t *testing.T) {
 	const want = "fsm/   0.0k  the state\ninternal/     0.0k\n"
 	for stale, says := range map[string]string{
 		strings.Replace(want, "0.0k", "0.3k", 1):            "",
-		strings.Replace(want, "0.0k", "0.4k", 1):            "fsm/ has 0.0k lines",
+		strings.Replace(want, "0.0k", "0.4k", 1):            "0.4k  the state",
 		strings.Replace(want, "the state", "a database", 1): "a database",
 		strings.TrimSuffix(want, "\n"):                      "2 lines on the page",
-		want + "more\n":                                     `"more" on the page`,
+		want + "more\n":                                     "4 lines on the page",
 	} {
 		if got := pictureDiffers(stale, want); (got == "") != (says == "") || !strings.Contains(got, says) {
 			t.Errorf("%q is said of\n%s\nwant %q", got, stale, says)

@@ -27,7 +27,6 @@ func logging(file *File) bool { return file.written() && !harness(file.Package()
 // checkLogKeys finds keys of the log that are not constants, not in snake_case,
 // or not in the table of keysPage: a second name for one thing is in no search.
 func checkLogKeys(file *File, report report) {
-	known := file.tree.documentedKeys()
 	for call := range each[*ast.CallExpr](file.Syntax) {
 		for _, key := range logKeys(file, call) {
 			name, err := strconv.Unquote(file.text(key))
@@ -36,7 +35,7 @@ func checkLogKeys(file *File, report report) {
 				report(file.line(key.Pos()), "a key of the log is a constant text")
 			case !snakeCase.MatchString(name):
 				report(file.line(key.Pos()), "log key %q: use snake_case", name)
-			case !known[name]:
+			case !file.tree.keys[name]:
 				report(file.line(key.Pos()), "log key %q is not in the table of %s: use the name that stands there, or add it",
 					name, keysPage)
 			}
@@ -74,14 +73,11 @@ func logKeys(file *File, call *ast.CallExpr) (keys []ast.Expr) {
 // firstCell matches the first cell of a row of a table.
 var firstCell = regexp.MustCompile(`(?m)^\|[^|\n]*`)
 
-// documentedKeys reads the table under the heading "Keys": the first cell of a
-// row names one or more keys in backquotes.
-func (t *Tree) documentedKeys() map[string]bool {
+// keysOf reads the table under the heading "Keys" of a page: the first cell of a row names
+// one or more keys in backquotes.
+func keysOf(page string) map[string]bool {
 	keys := make(map[string]bool)
-	if t.texts[keysPage] == nil {
-		return keys
-	}
-	_, section, _ := strings.Cut(t.texts[keysPage].Source, "\n### Keys\n")
+	_, section, _ := strings.Cut(page, "\n### Keys\n")
 	section, _, _ = strings.Cut(section, "\n#")
 	for _, cell := range firstCell.FindAllString(section, -1) {
 		for _, key := range quoted.FindAllString(cell, -1) {

@@ -143,9 +143,15 @@ var (
 	quoted  = regexp.MustCompile("`[^`\n]*`") // within a line: a name, an output, the subject of a commit
 )
 
-// prose returns a page without its comments and fenced blocks, line by line where
-// it was: what is removed leaves its line ends.
-func prose(text string) string {
-	lineEnds := func(cut string) string { return strings.Repeat("\n", strings.Count(cut, "\n")) }
-	return fence.ReplaceAllStringFunc(comment.ReplaceAllStringFunc(text, lineEnds), lineEnds)
+// prose returns a page without its comments and fenced blocks, line by line where it was.
+func prose(text string) string { return without(text, comment, fence) }
+
+// without removes what some expressions match, one after the other, but for line ends.
+func without(text string, parts ...*regexp.Regexp) string {
+	for _, part := range parts {
+		text = part.ReplaceAllStringFunc(text, func(cut string) string {
+			return strings.Repeat("\n", strings.Count(cut, "\n"))
+		})
+	}
+	return text
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -96,30 +95,25 @@ func wrapped(items []string) string {
 }
 
 // pictureSize is the size of a folder in the picture, in thousands of lines.
-var pictureSize = regexp.MustCompile(`(?m)^(\S+) +([0-9.]+)k`)
+var pictureSize = regexp.MustCompile(`^(\S+) +[0-9.]+k`)
 
 // pictureDiffers returns the first difference of two pictures that counts, "" if there is
 // none. A size may differ by a tenth, or by 300 lines: a change of some lines asks for no
 // other picture.
 func pictureDiffers(got, want string) string {
-	sizes := make(map[string]float64)
-	for _, found := range pictureSize.FindAllStringSubmatch(got, -1) {
-		sizes[found[1]], _ = strconv.ParseFloat(found[2], 64)
+	size := func(line string) (thousands float64) {
+		_, _ = fmt.Sscanf(line, "%s %fk", new(string), &thousands) // 0 for a line without one
+		return thousands
 	}
-	for _, found := range pictureSize.FindAllStringSubmatch(want, -1) {
-		if is, _ := strconv.ParseFloat(found[2], 64); math.Abs(sizes[found[1]]-is) > max(0.3, is/10) {
-			return fmt.Sprintf("%s has %.1fk lines, and the page says %.1fk", found[1], is, sizes[found[1]])
+	page, source := strings.Split(got, "\n"), strings.Split(want, "\n")
+	if len(page) != len(source) {
+		return fmt.Sprintf("%d lines on the page are %d in the source", len(page), len(source))
+	}
+	for i, line := range source {
+		if pictureSize.ReplaceAllString(page[i], "$1") != pictureSize.ReplaceAllString(line, "$1") ||
+			math.Abs(size(page[i])-size(line)) > max(0.3, size(line)/10) {
+			return fmt.Sprintf("%q on the page is %q in the source", page[i], line)
 		}
-	}
-	left := strings.Split(pictureSize.ReplaceAllString(got, "$1"), "\n")
-	right := strings.Split(pictureSize.ReplaceAllString(want, "$1"), "\n")
-	for i := range min(len(left), len(right)) {
-		if left[i] != right[i] {
-			return fmt.Sprintf("%q on the page is %q in the source", left[i], right[i])
-		}
-	}
-	if len(left) != len(right) {
-		return fmt.Sprintf("%d lines on the page are %d in the source", len(left), len(right))
 	}
 	return ""
 }

@@ -33,6 +33,7 @@ type Tree struct {
 
 	// What rules look up in other files.
 	documents map[string]string // comments of packages
+	keys      map[string]bool   // of the log, as keysPage documents them
 	tests     strings.Builder   // each with its package, between line ends
 	mutants   string            // their tables
 
@@ -101,7 +102,10 @@ func (t *Tree) Add(name, source string) (err error) {
 	if path.Ext(name) != ".go" {
 		t.texts[name] = file
 		file.anchors = anchorsOf(source)
-		if path.Ext(name) == ".diff" {
+		switch {
+		case name == keysPage:
+			t.keys = keysOf(source)
+		case path.Ext(name) == ".diff":
 			t.mutants += source
 		}
 		return nil

@@ -53,8 +53,10 @@ func kept(file *File) bool {
 // wordPart is a word of a name in camel case.
 var wordPart = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// checkWords finds the avoided words. What a page quotes is not judged, nor are the tables
-// in which CONTRIBUTING.md shows what to avoid.
+// shown is the section of CONTRIBUTING.md whose tables show what to avoid.
+var shown = regexp.MustCompile(`(?ms)^## Sentences$.*?(?:^## |\z)`)
+
+// checkWords finds the avoided words. What a page quotes is not judged.
 func checkWords(file *File, report report) {
 	judge := func(line int, text string, all []avoid) {
 		text = replicated.ReplaceAllString(text, "")
@@ -65,14 +67,8 @@ func checkWords(file *File, report report) {
 		}
 	}
 	if file.isPage() {
-		section := ""
-		for i, line := range strings.Split(quoted.ReplaceAllString(prose(file.Source), ""), "\n") {
-			if strings.HasPrefix(line, "## ") {
-				section = line
-			}
-			if section != "## Sentences" {
-				judge(i+1, line, avoided)
-			}
+		for i, line := range strings.Split(without(file.Source, comment, fence, quoted, shown), "\n") {
+			judge(i+1, line, avoided)
 		}
 		return
 	}
