@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// house is a small one.
-func smallHouse(t *testing.T) *Tree {
-	t.Helper()
+// TestFigures measures a small house.
+func TestFigures(t *testing.T) {
 	tree := NewTree(t.TempDir())
 	for name, source := range map[string]string{
 		"main.go":            "package main\n\nimport _ \"" + Module + "/app\"\n",
@@ -42,11 +41,6 @@ func (p *pair) twice() { p.Once(); p.twice() }
 		tree.add(t, name, source)
 	}
 	tree.Folders = []string{"api", "app", "fsm", "internal", "test"}
-	return tree
-}
-
-func TestFigures(t *testing.T) {
-	tree := smallHouse(t)
 	want := `folders at the top       5
 arrows between them      3, circles reached from 0 folders
 lines of code            18

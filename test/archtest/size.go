@@ -41,16 +41,31 @@ func (f *File) bounds() bounds {
 // bounded reports whether the lines of a file are counted.
 func bounded(file *File) bool { return file.bounds().lines > 0 }
 
-func checkFileSize(file *File, report report) {
-	if lines := strings.Count(file.Source, "\n"); lines > file.bounds().lines {
-		report(1, "%d lines; at most %d, one idea each", lines, file.bounds().lines)
+// checkSize counts the lines of a file and of its functions, and the columns of its lines.
+// A line that goes on only because of a string is left: people search for it as it is
+// printed.
+func checkSize(file *File, report report) {
+	most, crossed := file.bounds(), make(lines) // by raw strings
+	if lines := strings.Count(file.Source, "\n"); lines > most.lines {
+		report(1, "%d lines; at most %d, one idea each", lines, most.lines)
 	}
-}
-
-func checkFuncSize(file *File, report report) {
 	for _, fn := range file.funcs {
 		if lines := file.line(fn.End()) - file.line(fn.Pos()) + 1 - tableLines(file, fn); lines > maxFuncLines {
 			report(file.line(fn.Pos()), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
+		}
+	}
+	if file.isGo() {
+		for literal := range each[*ast.BasicLit](file.Syntax) {
+			if strings.Contains(literal.Value, "\n") {
+				crossed.add(file, literal)
+			}
+		}
+	}
+	for i, line := range strings.Split(file.Source, "\n") {
+		columns := utf8.RuneCountInString(line)
+		if columns > most.columns && !crossed[i+1] &&
+			!(file.isGo() && utf8.RuneCountInString(onlyString.FindString(line))+closing > most.columns) {
+			report(i+1, "%d columns; at most %d", columns, most.columns)
 		}
 	}
 }
@@ -76,26 +91,6 @@ func tableLines(file *File, fn ast.Node) (n int) {
 	return n
 }
 
-// checkColumns finds lines that are too long and can be broken. One that goes on only
-// because of a string is left: people search for it as it is printed.
-func checkColumns(file *File, report report) {
-	most, crossed := file.bounds().columns, make(lines) // by raw strings
-	if file.isGo() {
-		for literal := range each[*ast.BasicLit](file.Syntax) {
-			if strings.Contains(literal.Value, "\n") {
-				crossed.add(file, literal)
-			}
-		}
-	}
-	for i, line := range strings.Split(file.Source, "\n") {
-		columns := utf8.RuneCountInString(line)
-		if columns > most && !crossed[i+1] &&
-			!(file.isGo() && utf8.RuneCountInString(onlyString.FindString(line))+closing > most) {
-			report(i+1, "%d columns; at most %d", columns, most)
-		}
-	}
-}
-
 // onlyString matches the beginning of a line up to the end of a string, without a place
 // before it at which the line can be broken.
 var onlyString = regexp.MustCompile("^(?:[^\"`,+&|]|[&|][^&|]|" + literal + ")*" + literal)
@@ -106,11 +101,10 @@ const literal = "(?:\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`)"
 // codeLines counts the lines on which at least part of a token stands; blank
 // lines and lines of comment alone do not count.
 func codeLines(source string) int {
-	fset := token.NewFileSet()
-	file := fset.AddFile("", fset.Base(), len(source))
+	file := token.NewFileSet().AddFile("", -1, len(source))
 	var s scanner.Scanner
 	s.Init(file, []byte(source), nil, 0) // mode 0 skips comments
-	seen := make(map[int]bool)
+	seen := make(lines)
 	for pos, tok, literal := s.Scan(); tok != token.EOF; pos, tok, literal = s.Scan() {
 		// A raw string spans lines; a semicolon that the scanner inserts is the line's end.
 		for line := range strings.Count(strings.TrimSpace(literal), "\n") + 1 {

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"io/fs"
 	"iter"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -137,13 +140,8 @@ func (f *File) index() {
 }
 
 // filesOf returns the files of Go for which something holds.
-func (t *Tree) filesOf(holds func(*File) bool) (files []*File) {
-	for _, file := range t.Files {
-		if holds(file) {
-			files = append(files, file)
-		}
-	}
-	return files
+func (t *Tree) filesOf(holds func(*File) bool) []*File {
+	return slices.DeleteFunc(slices.Clone(t.Files), func(f *File) bool { return !holds(f) })
 }
 
 // all returns the files of Go and the other texts.
@@ -284,4 +282,34 @@ func (f *File) noted(note string) lines {
 // within reports whether pkg is parent or lies below it.
 func within(pkg, parent string) bool {
 	return pkg == parent || strings.HasPrefix(pkg, parent+"/")
+}
+
+// exported matches a package and the file that has its types.
+var exported = regexp.MustCompile(`(?m)^(.+)\t(.+)$`)
+
+// findTypes type-checks each package, as far as errors allow, which it returns by the
+// first file of a package. What fsm imports has its types, of which the go command
+// compiles what is not cached; for the others only their own declarations are known.
+func (t *Tree) findTypes() (*types.Info, map[*ast.File]error) {
+	list := exec.Command("go", "list", "-e", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "./fsm/...")
+	list.Dir = t.Root
+	out, listErr := list.Output()
+	exports := make(map[string]string)
+	for _, found := range exported.FindAllStringSubmatch(string(out), -1) {
+		exports[found[1]] = found[2]
+	}
+	syntax := make(map[string][]*ast.File)
+	for _, file := range t.filesOf(func(f *File) bool { return !f.test() }) {
+		syntax[file.Package()] = append(syntax[file.Package()], file.Syntax)
+	}
+	from := importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Uses: make(map[*ast.Ident]types.Object)}
+	broken := make(map[*ast.File]error)
+	for pkg, files := range syntax {
+		all := []error{listErr}
+		config := types.Config{Importer: from, Error: func(err error) { all = append(all, err) }}
+		_, _ = config.Check(Module+"/"+pkg, t.fset, files, info) // Error has had each error
+		broken[files[0]] = errors.Join(all[:min(len(all), 3)]...)
+	}
+	return info, broken
 }
