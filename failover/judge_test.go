@@ -472,30 +472,3 @@ func TestBeforeTheListIsRead(t *testing.T) {
 		}
 	})
 }
-
-// Of two control-plane nodes that are found dead by the same look, one goes first.
-func TestControlPlaneOneAtATime(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, random *rand.Rand) {
-		c := newCourt(t, 5, random)
-		c.told(5)
-		for i := range 5 {
-			n := modelNodeNamed(i)
-			n.ControlPlane = true
-			c.tracker.Node(n)
-			c.all(n.UID, i < 2)
-		}
-		var found []Verdict
-		c.pass(30*time.Second, func(all []Verdict) {
-			for i := 2; i < 5; i++ {
-				c.tracker.Renewed(fmt.Sprintf("n%d", i), Renewal{At: time.Now().String()})
-			}
-			if found == nil && slices.ContainsFunc(all, func(v Verdict) bool { return v.Act }) {
-				found = all
-			}
-		})
-		if len(found) != 5 || !found[0].Act || !found[1].Suspect || found[1].Act ||
-			!strings.HasPrefix(found[1].Why[0], "a remediation of n0 is open") {
-			t.Errorf("control-plane: %+v", found)
-		}
-	})
-}

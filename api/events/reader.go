@@ -67,7 +67,8 @@ func Position(v fsm.View, after string) (eventring.ID, error) {
 	if end.Compare(v.Events().Last()) >= 0 {
 		return end, nil
 	}
-	// The position after an entry is that of the newest event up to it, which a founding may have left in an earlier incarnation.
+	// The position after an entry is that of the newest event up to it, which a founding may have left in an earlier
+	// incarnation.
 	for e := range v.Events().Newest() {
 		if e.ID().Index <= index {
 			return e.ID(), nil
