@@ -28,6 +28,9 @@ type examiner struct {
 
 func newExaminer(p *Peer) *examiner { return &examiner{p, make(chan struct{}, 1)} }
 
+// rules are what this host is examined by, as it is configured now.
+func (e *examiner) rules() host.Options { return ownRules(e.peer.conf.Current(), e.peer.opts.Wall) }
+
 // Facts returns what this host knows of itself, within bounded time and without a
 // quorum.
 func (e *examiner) Facts(ctx context.Context) doctor.Facts {
@@ -44,7 +47,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	var served []doctor.Served
 	work.Go(func() { known = e.health(ctx) })
 	work.Go(func() { served = p.pxe.services.Facts(ctx) })
-	f := host.Gather(ctx, ownRules(p.conf.Current(), p.opts.Wall))
+	f := host.Gather(ctx, e.rules())
 	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
 	f.Address.Served = served

@@ -164,7 +164,7 @@ func TestReloadTakesEffect(t *testing.T) {
 		t.Errorf("not-reloaded: the log is %+v", got)
 	}
 	r.must("doctor.dnsmasq_conf", "/elsewhere")
-	looked := ownRules(r.conf.Current(), r.opts.Wall).Config.Doctor
+	looked := newExaminer(r.Peer).rules().Config.Doctor
 	if got := looked.DnsmasqConf; !slices.Equal(got, []string{"/elsewhere"}) {
 		t.Errorf("not-reloaded: doctor looks at %s", got)
 	}

@@ -138,7 +138,7 @@ func fault(text string) string {
 
 // unready wants the peer to refuse /readyz for a reason.
 func (p *Peer) unready(reason string) error {
-	reply, err := p.Ask("GET", "/readyz?verbose", nil)
+	reply, err := p.Ask("GET", "/readyz", nil)
 	if err == nil && (reply.Status != http.StatusServiceUnavailable || !strings.Contains(string(reply.Body), reason)) {
 		err = fmt.Errorf("%d %s", reply.Status, reply.Body)
 	}

@@ -96,6 +96,8 @@ func (p *Peer) withoutKeystone(t *testing.T, k *openstack.Keystone) {
 // tellsOfKeystone wants operators to be told that it is away, or nothing.
 func (p *Peer) tellsOfKeystone(t *testing.T, away bool) {
 	t.Helper()
+	_, err := p.Status()
+	testenv.Must(t, err)
 	silent := p.warns("keystone_away", "")
 	figure := "\ntrivet_keystone_up 1\n"
 	if away {

@@ -55,7 +55,8 @@ func stops() map[string][]edit {
 			{"	r.log.Info(\"remediation advanced\"",
 				"	labstop.At(\"" + afterStep + "\" + to.String())\n	r.log.Info(\"remediation advanced\""}},
 		"failover/remedy_fence.go": {
-			{"	return r.move(ctx, m, kubestate.RemOff,", at(beforeOff) + "	return r.move(ctx, m, kubestate.RemOff,"},
+			{"	return r.move(ctx, m, kubestate.RemOff, \"\", reason)",
+				at(beforeOff) + "	return r.move(ctx, m, kubestate.RemOff, \"\", reason)"},
 			{"		now, err = s.cluster.Mark(",
 				"		ctx = labstop.Mark(ctx, \"" + beforeMark + "\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("},
 		},
@@ -77,12 +78,12 @@ func withPoison(text string) (string, error) {
 	return edited(hooksRegistry, text, edit{first, first + "		poison{},\n"})
 }
 
-// edited is a source with edits. Each place must still be there: without it a test waits
-// in vain.
+// edited is a source with edits. Each place must still be there, once: without it a test waits
+// in vain, and with two it stops at the wrong one.
 func edited(file, text string, edits ...edit) (string, error) {
 	for _, e := range edits {
-		if !strings.Contains(text, e.old) {
-			return "", fmt.Errorf("%s has the place no more that a test edits: %q", file, e.old)
+		if n := strings.Count(text, e.old); n != 1 {
+			return "", fmt.Errorf("%s has the place that a test edits %d times: %q", file, n, e.old)
 		}
 		text = strings.ReplaceAll(text, e.old, e.new)
 	}

@@ -3,6 +3,7 @@
 package kubelab
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -44,7 +45,11 @@ type Violation struct {
 
 // call asks the lab's control port.
 func (k *Cluster) call(method, path string, into any) error {
-	return httpapi.Call(&http.Client{Timeout: 30 * time.Second}, k.control, method, path, nil, nil, into)
+	err := httpapi.Call(&http.Client{Timeout: 30 * time.Second}, k.control, method, path, nil, nil, into)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
 }
 
 func (k *Cluster) must(method, path string, into any) {

@@ -69,6 +69,9 @@ func (w *Way) relay(near net.Conn) {
 		return
 	}
 	defer w.leave(near)
+	if w.server() != server { // it changed before the drops were counted
+		return
+	}
 	done := make(chan error, 2)
 	for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
 		go func() { // ends when either connection does
